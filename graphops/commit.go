@@ -1,0 +1,264 @@
+package graphops
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/pkg/errors"
+	"gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+)
+
+// CommitOpt is an option of Commit and Compile.
+type CommitOpt func(*commitConfig)
+
+type commitConfig struct {
+	planConfig
+	after    gorgonia.Nodes
+	expanded bool
+	label    func(*gorgonia.Node) string
+}
+
+func newCommitConfig(opts []CommitOpt) *commitConfig {
+	c := &commitConfig{label: func(*gorgonia.Node) string { return "update" }}
+	for _, o := range opts {
+		if o != nil {
+			o(c)
+		}
+	}
+	return c
+}
+
+// After makes the commit wait for nodes, such as the loss: they are computed in every run of the commit, and if one of them
+// fails nothing is written.
+func After(nodes ...*gorgonia.Node) CommitOpt {
+	return func(c *commitConfig) { c.after = append(c.after, nodes...) }
+}
+
+// When writes only in runs where the scalar condition holds: to the given targets, or to all if none is given. Otherwise
+// their memory is not touched, and nothing that only they need is computed. Conditions on one target must all hold.
+func When(cond Expr, targets ...*gorgonia.Node) CommitOpt {
+	return func(c *commitConfig) {
+		if len(targets) > 0 {
+			c.group = append(c.group, condition{cond, targets})
+		} else if c.when.x == nil {
+			c.when = cond
+		} else {
+			c.when = c.when.And(cond)
+		}
+	}
+}
+
+// Expanded makes each primitive of the new values a node of the graph, so that the update can be drawn, read and
+// differentiated through. The numbers are those of the fused form, the speed is not.
+func Expanded() CommitOpt { return func(c *commitConfig) { c.expanded = true } }
+
+// Label names the visible node of each target, which links it in pictures to all that its new value reads: the rule's name,
+// say. An empty name means no node. The default is "update".
+func Label(name func(target *gorgonia.Node) string) CommitOpt {
+	return func(c *commitConfig) { c.label = name }
+}
+
+// From tells which store owns the state nodes among the leaves.
+func From(s *Store) CommitOpt { return func(c *commitConfig) { c.store = s } }
+
+// Commit adds updates to the graph as one operation. A machine that runs it computes every new value from the old values of
+// everything and then writes all of them, last: the loss, and whatever else was built before the commit, is of the old
+// values, and a run that fails before that has changed nothing. The node's value is a float64 scalar, the number of
+// runs that wrote anything.
+//
+// A node that is built after the commit and reads a target would see the new value, or not. Such readers are refused: by
+// NewMachine, and at the first run by a machine over the whole graph. A subgraph chosen by hand cannot be checked. A
+// machine that would run two commits is refused likewise, and one in gorgonia.EvalMode fails when it reaches the commit.
+//
+// All checks (see Compile) come before the first node is made.
+func Commit(updates []Update, opts ...CommitOpt) (*gorgonia.Node, error) {
+	c := newCommitConfig(opts)
+	p, err := compile(updates, c.planConfig)
+	if err != nil {
+		return nil, err
+	}
+	g := updates[0].Target.Graph()
+	for _, n := range c.after {
+		if n == nil || n.Graph() != g || n.Type() == nil {
+			return nil, errors.Errorf("graphops: After: %s is no value on the graph of the updates", nodeName(n))
+		}
+	}
+	if c.expanded {
+		if p, err = p.expand(c.planConfig); err != nil {
+			return nil, err
+		}
+	}
+	var lead gorgonia.Nodes
+	for _, u := range p.updates {
+		what := c.label(u.Target)
+		if what == "" {
+			continue
+		}
+		kids := gorgonia.Nodes{u.Target}
+		for _, n := range u.Value.x.leaves(nil, map[*expr]bool{}) {
+			if n != u.Target {
+				kids = append(kids, n)
+			}
+		}
+		o := &updateOp{newOp(what, kids, tensor.Float64, tensor.ScalarShape())}
+		n, err := apply(o, &o.op, false, kids...)
+		if err != nil {
+			return nil, err
+		}
+		gorgonia.WithName(what + "(" + u.Target.Name() + ")")(n)
+		lead = append(lead, n)
+	}
+	lead = append(lead, c.after...)
+	guard := &guardOp{op: newOp("guard", gorgonia.Nodes{updates[0].Target}, tensor.Float64, tensor.ScalarShape())}
+	if _, err := apply(guard, &guard.op, false, updates[0].Target); err != nil {
+		return nil, err
+	}
+	kids := append(lead, p.leaves...)
+	o := &commitOp{op: newOp("commit", kids, tensor.Float64, tensor.ScalarShape()), plan: p, skip: len(lead), training: true}
+	guard.commit = o
+	if o.node, err = apply(o, &o.op, false, kids...); err != nil {
+		return nil, err
+	}
+	return o.node, nil
+}
+
+// expand replaces every new value and condition by nodes.
+func (p *Plan) expand(c planConfig) (*Plan, error) {
+	x := &expander{g: p.updates[0].Target.Graph(), memo: map[*expr]*gorgonia.Node{}}
+	updates := make([]Update, len(p.updates))
+	for i, u := range p.updates {
+		n, err := x.expand(u.Value)
+		if err != nil {
+			return nil, errors.Wrapf(err, "graphops: expanding the update of %s", nodeName(u.Target))
+		}
+		updates[i] = Update{u.Target, Of(n)}
+		if u.Value.IsScalar() {
+			updates[i].Value = ScalarOf(n)
+		}
+	}
+	return compile(updates, c)
+}
+
+// Supersede makes a commit inert: machines that contain it run it to no effect. It is for whoever builds a new commit in
+// the place of an old one on the same graph, where a machine over the whole graph would otherwise run both.
+func Supersede(commit *gorgonia.Node) error {
+	o, err := commitOf(commit)
+	if err == nil {
+		o.inert = true
+	}
+	return err
+}
+
+func commitOf(n *gorgonia.Node) (*commitOp, error) {
+	if n == nil {
+		return nil, errors.New("graphops: the optim op is nil")
+	}
+	if o, ok := n.Op().(*commitOp); ok {
+		return o, nil
+	}
+	return nil, errors.Errorf("graphops: %s is no optim op; want the node that Commit or Minimize returned", nodeName(n))
+}
+
+// updateOp is the visible node of a target. It computes nothing.
+type updateOp struct{ op }
+
+func (o *updateOp) Do(...gorgonia.Value) (gorgonia.Value, error) { return gorgonia.NewF64(0), nil }
+
+// commitOp runs a plan. Its operands are the visible nodes, what it waits for, and the plan's leaves.
+type commitOp struct {
+	op
+	plan     *Plan
+	skip     int // operands before the leaves
+	node     *gorgonia.Node
+	count    int
+	training bool
+	inert    bool
+	mu       sync.Mutex
+}
+
+// SetTraining is called by every machine that is built over the commit.
+func (o *commitOp) SetTraining(t bool) error {
+	o.training = t
+	return nil
+}
+
+func (o *commitOp) Do(in ...gorgonia.Value) (v gorgonia.Value, err error) {
+	defer rescue(&err, "commit")
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case o.inert:
+	case !o.training:
+		return nil, errors.New("graphops: the optim op runs in evaluation mode: a machine with gorgonia.EvalMode was built over it; " +
+			"evaluate with graphops.NewEvalMachine, or over a subgraph without the optim op")
+	default:
+		if err := o.plan.Run(in[o.skip:]); err != nil {
+			return nil, err
+		}
+		if o.plan.wrote() {
+			o.count++
+		}
+	}
+	return gorgonia.NewF64(float64(o.count)), nil
+}
+
+// guardOp is a root of its own, so that of all programs only those over the whole graph contain it. Both machines call
+// SetTraining on every operation of a new program: that is when it looks for what must not run beside the commit.
+type guardOp struct {
+	op
+	commit *commitOp
+	err    error
+}
+
+func (o *guardOp) SetTraining(bool) error {
+	o.err = nil
+	if n := o.commit.node; n != nil && !o.commit.inert {
+		o.err = o.commit.check(n.Graph().AllNodes())
+	}
+	return nil
+}
+
+func (o *guardOp) Do(...gorgonia.Value) (gorgonia.Value, error) {
+	if o.err != nil && !o.commit.inert {
+		return nil, o.err
+	}
+	return gorgonia.NewF64(0), nil
+}
+
+// check refuses a program of nodes ns that holds another live commit, or a node that was built after the commit and reads
+// a target or a view of one.
+func (o *commitOp) check(ns gorgonia.Nodes) error {
+	written := map[*gorgonia.Node]*gorgonia.Node{}
+	for _, u := range o.plan.updates {
+		written[u.Target] = u.Target
+	}
+	ns = slices.Clone(ns) // in the order of their making, so that views of views are seen
+	slices.SortFunc(ns, func(a, b *gorgonia.Node) int { return int(a.ID() - b.ID()) })
+	for _, n := range ns {
+		if c, ok := n.Op().(*commitOp); ok && c != o && !c.inert {
+			return errors.New("graphops: this machine would run two optim ops, and the second would see what the first wrote; " +
+				"give each a machine of its own with graphops.NewMachine")
+		}
+	}
+	for _, n := range ns {
+		switch n.Op().(type) {
+		case *commitOp, *guardOp, *updateOp: // of an inert commit: they read nothing
+			continue
+		}
+		for _, k := range children(n) {
+			t := written[k]
+			if t == nil {
+				continue
+			}
+			if n.ID() > o.node.ID() {
+				return errors.Errorf("graphops: node %d (%v) was built after the optim op and reads %s, which it updates; "+
+					"build it before Minimize, or leave it out of the machine", n.ID(), n.Op(), nodeName(t))
+			}
+			if isView(n.Op()) {
+				written[n] = t
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,169 @@
+package graphops
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash"
+	"hash/fnv"
+	"io"
+
+	"github.com/chewxy/hm"
+	"github.com/pkg/errors"
+	"gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+)
+
+// children are the operands of a node, in order and with repetition.
+func children(n *gorgonia.Node) gorgonia.Nodes {
+	if n.Graph() == nil {
+		return nil
+	}
+	it := n.Graph().From(n.ID())
+	if it == nil {
+		return nil
+	}
+	out := make(gorgonia.Nodes, 0, it.Len())
+	for it.Next() {
+		out = append(out, it.Node().(*gorgonia.Node))
+	}
+	return out
+}
+
+// hashCode predicts gorgonia.Node.Hashcode for a node that does not exist yet. It matters since a compiled program runs only
+// one of two nodes with equal 32-bit hashes: a node of ours must never share one with a different node.
+func hashCode(t hm.Type, shape tensor.Shape, identity func(io.Writer), kids gorgonia.Nodes) uint32 {
+	h := fnv.New32a()
+	fmt.Fprintf(h, "%v%v", t, shape)
+	identity(h)
+	var b [4]byte
+	h.Write([]byte{byte(len(kids))})
+	for _, k := range kids {
+		binary.LittleEndian.PutUint32(b[:], k.Hashcode())
+		h.Write(b[:])
+	}
+	return h.Sum32()
+}
+
+// taken finds a node of the graph by hash.
+func taken(g *gorgonia.ExprGraph, hash uint32) *gorgonia.Node {
+	for _, n := range g.AllNodes() {
+		if n.Hashcode() == hash {
+			return n
+		}
+	}
+	return nil
+}
+
+// newInput makes an input node that no other node of the graph is merged with: where the name or the hash is taken, a number
+// is appended.
+func newInput(g *gorgonia.ExprGraph, dt tensor.Dtype, shape tensor.Shape, name string) (n *gorgonia.Node, err error) {
+	defer rescue(&err, "a node for "+name)
+	var t hm.Type = dt
+	if !shape.IsScalar() {
+		t = gorgonia.TensorType{Dims: len(shape), Of: dt}
+	}
+	unique := name
+	for i := 2; ; i++ {
+		h := hashCode(t, shape, func(w io.Writer) { io.WriteString(w, unique) }, nil)
+		if len(g.ByName(unique)) == 0 && taken(g, h) == nil {
+			break
+		}
+		unique = fmt.Sprintf("%s#%d", name, i)
+	}
+	return gorgonia.NewTensor(g, dt, len(shape), gorgonia.WithShape(shape...), gorgonia.WithName(unique)), nil
+}
+
+// constant is a float64 scalar input that holds v. It is no Gorgonia constant, since those are merged across dtypes.
+func constant(g *gorgonia.ExprGraph, v float64) (*gorgonia.Node, error) {
+	name := fmt.Sprintf("const/%v", v)
+	for _, n := range g.ByName(name) {
+		if x, ok := n.Value().(*gorgonia.F64); ok && n.IsVar() && float64(*x) == v {
+			return n, nil
+		}
+	}
+	n, err := newInput(g, tensor.Float64, tensor.ScalarShape(), name)
+	if err != nil {
+		return nil, err
+	}
+	return n, gorgonia.Let(n, v)
+}
+
+// op is the part that all our operations share: a name, a type, a shape. Our operations are SDOps, so that differentiating
+// other parts of the graph does not fail on them.
+type op struct {
+	name string
+	in   []hm.Type
+	out  hm.Type
+	dims tensor.Shape
+	salt uint32 // sets the hash apart from those of other nodes
+}
+
+func newOp(name string, kids gorgonia.Nodes, out hm.Type, shape tensor.Shape) op {
+	o := op{name: name, out: out, dims: shape}
+	for _, k := range kids {
+		o.in = append(o.in, k.Type())
+	}
+	return o
+}
+
+func (o *op) Arity() int { return len(o.in) }
+
+// Type is made anew at each call, as ApplyOp hands it back to a pool.
+func (o *op) Type() hm.Type {
+	return hm.NewFnType(append(append(make([]hm.Type, 0, len(o.in)+1), o.in...), o.out)...)
+}
+
+func (o *op) InferShape(...gorgonia.DimSizer) (tensor.Shape, error) { return o.dims.Clone(), nil }
+func (o *op) ReturnsPtr() bool                                      { return false }
+func (o *op) CallsExtern() bool                                     { return false }
+func (o *op) OverwritesInput() int                                  { return -1 }
+func (o *op) String() string                                        { return o.name }
+func (o *op) WriteHash(h hash.Hash)                                 { o.identity(h) }
+func (o *op) identity(w io.Writer)                                  { fmt.Fprintf(w, "optimop/%s/%d", o.name, o.salt) }
+func (o *op) DiffWRT(n int) []bool                                  { return make([]bool, n) }
+
+func (o *op) Hashcode() uint32 {
+	h := fnv.New32a()
+	o.identity(h)
+	return h.Sum32()
+}
+
+func (o *op) SymDiff(gorgonia.Nodes, *gorgonia.Node, *gorgonia.Node) (gorgonia.Nodes, error) {
+	return nil, errors.Errorf("graphops: %s has no derivative", o.name)
+}
+
+// apply adds an operation to the graph. self is the operation, base its op part. A pure operation may turn out to be an
+// existing node; any other gets a hash of its own.
+func apply(self gorgonia.Op, base *op, pure bool, kids ...*gorgonia.Node) (n *gorgonia.Node, err error) {
+	defer rescue(&err, base.name)
+	g := kids[0].Graph()
+	for {
+		old := taken(g, hashCode(base.out, base.dims, base.identity, kids))
+		if old == nil || pure && same(old, self, kids) {
+			break
+		}
+		base.salt++
+	}
+	return gorgonia.ApplyOp(self, kids...)
+}
+
+// same reports whether a node already is the operation on the same operands.
+func same(n *gorgonia.Node, self gorgonia.Op, kids gorgonia.Nodes) bool {
+	if n.Op() == nil || n.Op().String() != self.String() || n.Op().Hashcode() != self.Hashcode() {
+		return false
+	}
+	have := children(n)
+	for i := range kids {
+		if len(have) != len(kids) || have[i] != kids[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// rescue turns a panic of Gorgonia's into an error.
+func rescue(err *error, doing string) {
+	if r := recover(); r != nil {
+		*err = errors.Errorf("graphops: %s: %v", doing, r)
+	}
+}

@@ -1,0 +1,165 @@
+package graphops
+
+import (
+	"fmt"
+	"reflect"
+	"unsafe"
+
+	"github.com/pkg/errors"
+	"gorgonia.org/gorgonia"
+)
+
+// NewMachine makes a machine that trains: it runs the optim op, the given nodes, and only what they need. (A machine over
+// the whole graph would among other things compute the gradient of the input.) Each RunAll is one step; Reset is optional,
+// also after an error. Dropout and batch normalisation are in training mode during a run, whatever evaluation machines do
+// in between, and in their former mode afterwards.
+//
+// It refuses nodes that would not see the values of before the step: see Commit.
+func NewMachine(op *gorgonia.Node, reads ...*gorgonia.Node) (gorgonia.VM, error) {
+	o, err := commitOf(op)
+	if err != nil {
+		return nil, err
+	}
+	if o.inert {
+		return nil, errors.New("graphops: this optim op was superseded by a newer one")
+	}
+	sub, err := subgraph(append(gorgonia.Nodes{op}, reads...))
+	if err != nil {
+		return nil, err
+	}
+	if err := o.check(sub.AllNodes()); err != nil {
+		return nil, err
+	}
+	return newMachine(sub, o)
+}
+
+// NewEvalMachine makes a machine that computes the given nodes without training: no optim op may be among what they need,
+// and dropout and batch normalisation are in evaluation mode during a run.
+func NewEvalMachine(reads ...*gorgonia.Node) (gorgonia.VM, error) {
+	if len(reads) == 0 {
+		return nil, errors.New("graphops: NewEvalMachine of nothing")
+	}
+	sub, err := subgraph(reads)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range sub.AllNodes() {
+		if _, ok := n.Op().(*commitOp); ok {
+			return nil, errors.Errorf("graphops: evaluating %s would run an optim op", nodeName(reads[0]))
+		}
+	}
+	return newMachine(sub, nil)
+}
+
+func subgraph(roots gorgonia.Nodes) (*gorgonia.ExprGraph, error) {
+	for _, n := range roots {
+		if n == nil || n.Graph() == nil || n.Graph() != roots[0].Graph() {
+			return nil, errors.Errorf("graphops: %s is not on the machine's graph", nodeName(n))
+		}
+	}
+	sub := roots[0].Graph().SubgraphRoots(roots...)
+	seen := map[uint32]*gorgonia.Node{}
+	for _, n := range sub.AllNodes() {
+		h := n.Hashcode()
+		if old := seen[h]; old != nil && old != n {
+			return nil, errors.Errorf("graphops: the nodes %d (%v) and %d (%v) have the same 32-bit hash, so Gorgonia would run only one of them; "+
+				"give one of their inputs another name", old.ID(), old, n.ID(), n)
+		}
+		seen[h] = n
+	}
+	return sub, nil
+}
+
+// machine runs a tape machine in a mode of its own.
+type machine struct {
+	gorgonia.VM
+	commit *commitOp // nil: evaluation
+	modes  []gorgonia.TrainModeOp
+	before []bool
+	ran    bool
+}
+
+func newMachine(sub *gorgonia.ExprGraph, commit *commitOp) (vm gorgonia.VM, err error) {
+	defer rescue(&err, "compiling the graph")
+	m := &machine{commit: commit}
+	for _, n := range sub.AllNodes() {
+		if o, ok := n.Op().(gorgonia.TrainModeOp); ok {
+			m.modes = append(m.modes, o)
+		}
+	}
+	m.save()
+	defer m.restore() // NewTapeMachine sets modes too
+	m.VM = gorgonia.NewTapeMachine(sub)
+	return m, nil
+}
+
+func (m *machine) RunAll() error {
+	if m.commit != nil && m.commit.inert {
+		return errors.New("graphops: the optim op of this machine was superseded by a newer one; build a new machine")
+	}
+	if m.ran { // a tape machine would do nothing, or go on after the operation that failed
+		m.VM.Reset()
+	}
+	m.ran = true
+	m.save()
+	defer m.restore()
+	for _, o := range m.modes {
+		setTraining(o, m.commit != nil)
+	}
+	return m.VM.RunAll()
+}
+
+func (m *machine) Reset() {
+	m.ran = false
+	m.VM.Reset()
+}
+
+func (m *machine) save() {
+	m.before = m.before[:0]
+	for _, o := range m.modes {
+		if f := modeField(o); f != nil {
+			m.before = append(m.before, *f)
+		} else {
+			m.before = append(m.before, true)
+		}
+	}
+}
+
+func (m *machine) restore() {
+	for i, o := range m.modes {
+		setTraining(o, m.before[i])
+	}
+}
+
+// setTraining changes the mode of an operation without the rest of what its SetTraining may do: batch normalisation's
+// forgets its running statistics.
+func setTraining(o gorgonia.TrainModeOp, t bool) {
+	if f := modeField(o); f == nil {
+		o.SetTraining(t)
+	} else {
+		*f = t
+	}
+}
+
+// modeField finds the flag that says that an operation is in training mode. Gorgonia's operations have no method to ask.
+func modeField(o gorgonia.TrainModeOp) *bool {
+	v := reflect.ValueOf(o)
+	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
+		return nil
+	}
+	for _, name := range []string{"isTraining", "training"} {
+		if f := v.Elem().FieldByName(name); f.IsValid() && f.Kind() == reflect.Bool {
+			return (*bool)(unsafe.Pointer(f.UnsafeAddr()))
+		}
+	}
+	return nil
+}
+
+// isView reports whether an operation returns memory of its operand.
+func isView(o gorgonia.Op) bool {
+	switch fmt.Sprintf("%T", o) {
+	case "*gorgonia.reshapeOp", "*gorgonia.sliceOp", "*gorgonia.transposeOp", "gorgonia.reshapeOp", "gorgonia.sliceOp", "gorgonia.transposeOp":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,220 @@
+package graphops
+
+import (
+	"github.com/pkg/errors"
+	"gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+
+	"optimop/graphops/internal/kernel"
+)
+
+// Update says that a node's value becomes the value of an expression. The target is an input of the graph: a parameter or a
+// state node. An elementwise expression must have its dtype and shape; a scalar expression needs a scalar target and is
+// rounded to its dtype (an integer target refuses what is not whole).
+type Update struct {
+	Target *gorgonia.Node
+	Value  Expr
+}
+
+// Plan is a compiled list of updates. It is what a commit holds, and also runs without a graph's machine, on values handed
+// to it. A plan owns scratch memory: use it from one goroutine at a time.
+type Plan struct {
+	updates []Update
+	leaves  gorgonia.Nodes
+	states  []*State
+	prog    *kernel.Program
+	targets []int // by update: its leaf
+	bound   []binding
+	arrays  []kernel.Array
+	span    func(leaf int) (lo, hi uintptr)
+}
+
+type planConfig struct {
+	store *Store
+	when  Expr
+	group []condition
+}
+
+type condition struct {
+	when    Expr
+	targets gorgonia.Nodes
+}
+
+// Compile checks updates and compiles them; it adds nothing to the graph. It understands the options When and From.
+//
+// Every leaf and target must lie on one graph, no target may appear twice, and expressions must fit their targets.
+func Compile(updates []Update, opts ...CommitOpt) (*Plan, error) {
+	return compile(updates, newCommitConfig(opts).planConfig)
+}
+
+func compile(updates []Update, c planConfig) (*Plan, error) {
+	if len(updates) == 0 {
+		return nil, errors.New("graphops: there is nothing to update")
+	}
+	conds, err := c.conditions(updates)
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{updates: updates}
+	index := map[*gorgonia.Node]int{}
+	leaf := func(n *gorgonia.Node) int {
+		i, ok := index[n]
+		if !ok {
+			i = len(p.leaves)
+			index[n] = i
+			p.leaves = append(p.leaves, n)
+		}
+		return i
+	}
+	var b kernel.Builder
+	memo := map[*expr]int{}
+	var stores []kernel.Store
+	seen := map[*gorgonia.Node]bool{}
+	for i, u := range updates {
+		if err := u.check(); err != nil {
+			return nil, err
+		}
+		if seen[u.Target] {
+			return nil, errors.Errorf("graphops: %s is updated twice; merge the two updates into one", nodeName(u.Target))
+		}
+		seen[u.Target] = true
+		p.targets = append(p.targets, leaf(u.Target))
+		st := kernel.Store{Leaf: leaf(u.Target), Node: u.Value.x.lower(&b, memo, leaf), Cond: -1}
+		if conds[i].x != nil {
+			st.Cond = conds[i].x.lower(&b, memo, leaf)
+		}
+		stores = append(stores, st)
+	}
+	for _, n := range p.leaves {
+		if n.Graph() != updates[0].Target.Graph() {
+			return nil, errors.Errorf("graphops: %s is not on the graph of %s", nodeName(n), nodeName(updates[0].Target))
+		}
+	}
+	p.states = make([]*State, len(p.leaves))
+	for i, n := range p.leaves {
+		p.states[i] = c.store.of(n)
+	}
+	p.prog = b.Program(stores)
+	p.bound, p.arrays = make([]binding, len(p.leaves)), make([]kernel.Array, len(p.leaves))
+	p.span = func(leaf int) (lo, hi uintptr) { return p.bound[leaf].Bytes() }
+	return p, nil
+}
+
+func (u Update) check() error {
+	t := u.Target
+	if t == nil {
+		return errors.New("graphops: an update has a nil target")
+	}
+	if err := u.Value.Err(); err != nil {
+		return errors.Wrapf(err, "the new value of %s", nodeName(t))
+	}
+	if !t.IsVar() {
+		return errors.Errorf("graphops: %s is computed by the graph: only its inputs can be updated", nodeName(t))
+	}
+	dt, err := dtypeOf(t)
+	if err != nil {
+		return err
+	}
+	switch v := u.Value.x; {
+	case v.scalar && !t.IsScalar():
+		return errors.Errorf("graphops: %s has shape %v, its new value is a scalar", nodeName(t), t.Shape())
+	case v.scalar && dt != tensor.Float64 && dt != tensor.Float32 && dt != tensor.Int64 && dt != tensor.Int:
+		return errors.Errorf("graphops: %s is %v; an update needs float32, float64 or int64", nodeName(t), dt)
+	case !v.scalar && v.dt != dt:
+		return errors.Errorf("graphops: %s is %v, its new value %v", nodeName(t), dt, v.dt)
+	case !v.scalar && !v.shape.Eq(t.Shape()):
+		return errors.Errorf("graphops: %s has shape %v, its new value %v", nodeName(t), t.Shape(), v.shape)
+	}
+	return nil
+}
+
+// conditions gives the condition of each update; the zero Expr where there is none.
+func (c planConfig) conditions(updates []Update) ([]Expr, error) {
+	conds := make([]Expr, len(updates))
+	for _, g := range append([]condition{{when: c.when}}, c.group...) {
+		if g.when.x == nil && g.targets == nil {
+			continue
+		}
+		if err := g.when.Err(); err != nil {
+			return nil, errors.Wrap(err, "graphops: When")
+		}
+		if !g.when.x.scalar || !g.when.x.op.IsCondition() {
+			return nil, errors.New("graphops: When needs a scalar condition, such as a comparison of scalars or All of one")
+		}
+		found := 0
+		for i, u := range updates {
+			if g.targets != nil && !g.targets.Contains(u.Target) {
+				continue
+			}
+			found++
+			if conds[i].x == nil {
+				conds[i] = g.when
+			} else {
+				conds[i] = conds[i].And(g.when)
+			}
+		}
+		if found < len(g.targets) {
+			return nil, errors.New("graphops: When names a target that is not updated")
+		}
+	}
+	return conds, nil
+}
+
+// Leaves are the nodes whose values Run wants: all that the new values read, and all targets.
+func (p *Plan) Leaves() gorgonia.Nodes { return p.leaves }
+
+// Run computes every new value from the old values of everything, then writes all of them, in place. values follow Leaves;
+// for a leaf that is a node of the plan's store the value may be nil and is then the store's. An error leaves every value
+// as it was; it names the node. Values may be views, or share memory with each other, as long as no two targets do.
+func (p *Plan) Run(values []gorgonia.Value) error {
+	if len(values) != len(p.leaves) {
+		return errors.Errorf("graphops: %d values for %d leaves", len(values), len(p.leaves))
+	}
+	for i, v := range values {
+		if err := p.bind(i, v); err != nil {
+			return errors.Wrapf(err, "graphops: %s", nodeName(p.leaves[i]))
+		}
+	}
+	if err := p.prog.Run(p.arrays, p.span); err != nil {
+		return p.explain(err)
+	}
+	for i, leaf := range p.targets {
+		if p.prog.Written(i) {
+			p.bound[leaf].flush()
+		}
+	}
+	return nil
+}
+
+// bind finds the memory of a leaf's value.
+func (p *Plan) bind(i int, v gorgonia.Value) (err error) {
+	n := p.leaves[i]
+	if s := p.states[i]; s != nil && (v == nil || v == n.Value()) { // another value is a cloned graph's own state
+		if v, err = s.Value(); err != nil {
+			return err
+		}
+	}
+	p.arrays[i], err = p.bound[i].bind(v, n.Dtype(), n.Shape())
+	return err
+}
+
+func (p *Plan) explain(err error) error {
+	switch e := err.(type) {
+	case kernel.ConflictError:
+		return errors.Errorf("graphops: %s and %s share memory, so they cannot both be updated; give one a copy of its own",
+			nodeName(p.updates[e.A].Target), nodeName(p.updates[e.B].Target))
+	case kernel.IntegerError:
+		return errors.Errorf("graphops: the new value of %s is %v, which is not a whole number", nodeName(p.updates[e.Store].Target), e.Value)
+	}
+	return errors.Wrap(err, "graphops")
+}
+
+// wrote reports whether the last run wrote anything.
+func (p *Plan) wrote() bool {
+	for i := range p.updates {
+		if p.prog.Written(i) {
+			return true
+		}
+	}
+	return false
+}

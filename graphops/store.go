@@ -1,0 +1,232 @@
+package graphops
+
+import (
+	"weak"
+
+	"github.com/pkg/errors"
+	"gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+)
+
+// Kind says what a state is for.
+type Kind uint8
+
+const (
+	Slot    Kind = iota // a tensor of a parameter's shape, zero at the start
+	Counter             // an int64, zero at the start
+	Hyper               // a float64 that the user sets
+)
+
+// Store owns named states: what an optimizer remembers between steps, apart from any graph. A graph reads and writes a
+// state through a node, and several graphs (another batch size, another loss) have nodes of the same states. A Store is for
+// one goroutine at a time.
+type Store struct {
+	states []*State
+	byName map[string]*State
+	nodes  map[weak.Pointer[gorgonia.Node]]*State
+}
+
+// State is one value of a store.
+type State struct {
+	store *Store
+	name  string
+	kind  Kind
+	value gorgonia.Value // the one object that every node is bound to
+	check func(float64) error
+	nodes []weak.Pointer[gorgonia.Node]
+}
+
+// NewStore makes an empty store.
+func NewStore() *Store {
+	return &Store{byName: map[string]*State{}, nodes: map[weak.Pointer[gorgonia.Node]]*State{}}
+}
+
+// Slot returns the slot of that name, made of zeros at its first use. Asking for it with another dtype or shape is an error.
+func (s *Store) Slot(name string, dt tensor.Dtype, shape tensor.Shape) (*State, error) {
+	if dt != tensor.Float32 && dt != tensor.Float64 {
+		return nil, errors.Errorf("graphops: slot %q: dtype must be float32 or float64, not %v", name, dt)
+	}
+	if old := s.byName[name]; old != nil {
+		if v := old.value; old.kind != Slot || v.Dtype() != dt || !v.Shape().Eq(shape) {
+			return nil, errors.Errorf("graphops: slot %q is %v of shape %v, not %v of shape %v", name, v.Dtype(), v.Shape(), dt, shape)
+		}
+		return old, nil
+	}
+	var v gorgonia.Value
+	switch {
+	case !shape.IsScalar():
+		v = tensor.New(tensor.Of(dt), tensor.WithShape(shape...))
+	case dt == tensor.Float32:
+		v = gorgonia.NewF32(0)
+	default:
+		v = gorgonia.NewF64(0)
+	}
+	return s.add(&State{name: name, kind: Slot, value: v}), nil
+}
+
+// Counter returns the counter of that name, zero at its first use.
+func (s *Store) Counter(name string) (*State, error) {
+	if old := s.byName[name]; old != nil {
+		if old.kind != Counter {
+			return nil, errors.Errorf("graphops: %q is not a counter", name)
+		}
+		return old, nil
+	}
+	return s.add(&State{name: name, kind: Counter, value: gorgonia.NewI64(0)}), nil
+}
+
+// Hyper returns the hyperparameter of that name, whose value is *field: whoever changes the field changes the
+// hyperparameter on every graph. check refuses values out of its range; it is asked by Set, and by a run that finds that
+// gorgonia.Let gave a node another value.
+func (s *Store) Hyper(name string, field *float64, check func(float64) error) (*State, error) {
+	v := (*gorgonia.F64)(field)
+	if old := s.byName[name]; old != nil {
+		if old.kind != Hyper || old.value != gorgonia.Value(v) {
+			return nil, errors.Errorf("graphops: %q is already another state", name)
+		}
+		return old, nil
+	}
+	return s.add(&State{name: name, kind: Hyper, value: v, check: check}), nil
+}
+
+func (s *Store) add(st *State) *State {
+	st.store = s
+	s.byName[st.name] = st
+	s.states = append(s.states, st)
+	return st
+}
+
+// States are all states in the order in which they were made.
+func (s *Store) States() []*State { return s.states }
+
+// Lookup finds a state by name, or nil.
+func (s *Store) Lookup(name string) *State { return s.byName[name] }
+
+// Reset sets slots and counters back to zero. Hyperparameters stay.
+func (s *Store) Reset() error {
+	for _, st := range s.states {
+		if st.kind == Hyper {
+			continue
+		}
+		if _, err := st.Value(); err != nil { // rebinds nodes that were given another value
+			return err
+		}
+		gorgonia.ZeroValue(st.value)
+	}
+	return nil
+}
+
+// of finds the state that a node shows, or nil.
+func (s *Store) of(n *gorgonia.Node) *State {
+	if s == nil {
+		return nil
+	}
+	return s.nodes[weak.Make(n)]
+}
+
+// Name is unique in the store: <param>/<rule>/<slot>, or <rule>/<name> where no parameter is concerned.
+func (st *State) Name() string { return st.name }
+
+// Kind says what the state is for.
+func (st *State) Kind() Kind { return st.kind }
+
+// Value is the live value, not a copy: what is written to it is the state. If gorgonia.Let bound another value to one of
+// the state's nodes, that value is taken over first; the error is that of a value that does not fit.
+func (st *State) Value() (gorgonia.Value, error) {
+	for _, w := range st.nodes {
+		if n := w.Value(); n != nil && n.Value() != st.value {
+			if _, err := st.adopt(n.Value()); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return st.value, nil
+}
+
+// Set changes a scalar state.
+func (st *State) Set(v float64) error {
+	if _, err := st.Value(); err != nil && st.kind != Hyper { // a Let that did not fit is overridden by Set
+		return err
+	}
+	if st.check != nil {
+		if err := st.check(v); err != nil {
+			return err
+		}
+	}
+	switch x := st.value.(type) {
+	case *gorgonia.F64:
+		*x = gorgonia.F64(v)
+	case *gorgonia.F32:
+		*x = gorgonia.F32(v)
+	case *gorgonia.I64:
+		if v != float64(int64(v)) {
+			return errors.Errorf("graphops: counter %q cannot be %v", st.name, v)
+		}
+		*x = gorgonia.I64(int64(v))
+	default:
+		return errors.Errorf("graphops: %q has shape %v, it is not a scalar", st.name, st.value.Shape())
+	}
+	return st.rebind()
+}
+
+// Node is the state's node on a graph, made at its first use. Its name is the state's; where another node of the graph
+// already has that name, since Gorgonia would merge the two, a number is appended.
+func (st *State) Node(g *gorgonia.ExprGraph) (*gorgonia.Node, error) {
+	for _, w := range st.nodes {
+		if n := w.Value(); n != nil && n.Graph() == g {
+			return n, nil
+		}
+	}
+	v := st.value
+	n, err := newInput(g, v.Dtype(), v.Shape(), st.name)
+	if err != nil {
+		return nil, err
+	}
+	if err := gorgonia.Let(n, v); err != nil {
+		return nil, errors.Wrapf(err, "graphops: binding %q", st.name)
+	}
+	live := st.nodes[:0]
+	for _, w := range st.nodes {
+		if w.Value() != nil {
+			live = append(live, w)
+		} else {
+			delete(st.store.nodes, w)
+		}
+	}
+	st.nodes = append(live, weak.Make(n))
+	st.store.nodes[weak.Make(n)] = st
+	return n, nil
+}
+
+// adopt takes over the content of a value that gorgonia.Let, or a machine that cloned, bound to one of the nodes. It returns
+// the state's own value.
+func (st *State) adopt(v gorgonia.Value) (gorgonia.Value, error) {
+	if v == nil || v == st.value {
+		return st.value, nil
+	}
+	if v.Dtype() != st.value.Dtype() || !v.Shape().Eq(st.value.Shape()) {
+		return nil, errors.Errorf("graphops: %q was given a value of %v %v; it is %v %v",
+			st.name, v.Dtype(), v.Shape(), st.value.Dtype(), st.value.Shape())
+	}
+	if x, ok := v.(*gorgonia.F64); ok && st.check != nil {
+		if err := st.check(float64(*x)); err != nil {
+			return nil, err
+		}
+	}
+	if err := copyValue(st.value, v); err != nil {
+		return nil, errors.Wrapf(err, "graphops: %q", st.name)
+	}
+	return st.value, st.rebind()
+}
+
+// rebind gives every node of the state its one value again.
+func (st *State) rebind() error {
+	for _, w := range st.nodes {
+		if n := w.Value(); n != nil && n.Value() != st.value {
+			if err := gorgonia.Let(n, st.value); err != nil {
+				return errors.Wrapf(err, "graphops: binding %q", st.name)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,169 @@
+package solvers
+
+import (
+	"fmt"
+
+	"github.com/pkg/errors"
+	"gorgonia.org/gorgonia"
+
+	"optimop/graphops"
+)
+
+// Builder is what a rule builds its update with. It belongs to one rule: its hyperparameters, counters and slots have names
+// that begin with the rule's, which is the lower-case name of its type; of two rules of one type the second is "adam#2".
+type Builder struct {
+	*build
+	rule *ruleInfo
+}
+
+// build is the state of one pass of a solver's rules.
+type build struct {
+	g       *gorgonia.ExprGraph
+	store   *graphops.Store
+	bound   map[string]*gorgonia.Node // hyperparameters that are nodes of the user's
+	updates []graphops.Update
+	counts  map[string]Expr
+	names   map[string]int // rules so far, by name
+	err     error
+}
+
+// ruleInfo is a rule with its name in the solver and its hyperparameters.
+type ruleInfo struct {
+	rule   Rule
+	name   string
+	fields []field
+}
+
+// Run applies another rule under its own name. It is how rules are composed.
+func (b *Builder) Run(r Rule, in []Step) ([]Step, error) {
+	switch r := r.(type) {
+	case nil:
+		return nil, errors.New("solvers: a rule is nil")
+	case *Solver:
+		if r == nil {
+			return nil, errors.New("solvers: a solver is nil")
+		}
+		if r.err != nil {
+			return nil, r.err
+		}
+		return b.Run(r.rule, in)
+	case *chain:
+		return r.Apply(b, in)
+	}
+	info, err := describe(r, b.names)
+	if err != nil {
+		return nil, err
+	}
+	out, err := info.rule.Apply(&Builder{b.build, info}, in)
+	if err == nil {
+		err = b.err
+	}
+	return out, errors.Wrap(err, info.name)
+}
+
+// Hyper is a hyperparameter of the rule: the exported float64 field of that name, in snake case. It can be changed between
+// steps (see Solver.Set) and is a scalar.
+func (b *Builder) Hyper(name string) Expr {
+	full := b.full(name)
+	if n := b.bound[full]; n != nil {
+		return graphops.ScalarOf(n)
+	}
+	var known []string
+	if b.rule != nil {
+		for _, f := range b.rule.fields {
+			if f.name != name {
+				known = append(known, f.name)
+				continue
+			}
+			st, err := b.store.Hyper(full, f.value, f.check)
+			return b.scalar(st, err)
+		}
+	}
+	return b.fail(errors.Errorf("there is no exported float64 field %q, only %v", name, known))
+}
+
+// Count is the number of steps that the rule has applied, with this one: 1 at the first. It is a scalar.
+func (b *Builder) Count(name string) Expr {
+	full := b.full(name)
+	if t, ok := b.counts[full]; ok {
+		return t
+	}
+	st, err := b.store.Counter(full)
+	old := b.scalar(st, err)
+	t := old.Add(one)
+	b.counts[full] = t
+	if t.Err() == nil {
+		n, _ := st.Node(b.g)
+		b.updates = append(b.updates, graphops.Update{Target: n, Value: t})
+	}
+	return t
+}
+
+// Slot is the slot of that name for the parameter of a step.
+func (b *Builder) Slot(s Step, name string) Slot {
+	n := s.Param.Node
+	st, err := b.store.Slot(s.Param.Name+"/"+b.full(name), n.Dtype(), n.Shape())
+	if err != nil {
+		return Slot{Expr: b.fail(err)}
+	}
+	node, err := st.Node(b.g)
+	if err != nil {
+		return Slot{Expr: b.fail(err)}
+	}
+	return Slot{graphops.Of(node), b.build, node}
+}
+
+// Each replaces the delta of every step.
+func (b *Builder) Each(in []Step, delta func(Step) Expr) ([]Step, error) {
+	return b.each(in, func(s *Step) Expr { s.Delta = delta(*s); return s.Delta })
+}
+
+// EachValue replaces the value of every step.
+func (b *Builder) EachValue(in []Step, value func(Step) Expr) ([]Step, error) {
+	return b.each(in, func(s *Step) Expr { s.Value = value(*s); return s.Value })
+}
+
+func (b *Builder) each(in []Step, f func(*Step) Expr) ([]Step, error) {
+	out := make([]Step, len(in))
+	for i, s := range in {
+		if err := f(&s).Err(); err != nil {
+			return nil, errors.Wrapf(err, "parameter %q", s.Param.Name)
+		}
+		out[i] = s
+	}
+	return out, b.err
+}
+
+func (b *Builder) full(name string) string {
+	if b.rule == nil {
+		return name
+	}
+	return b.rule.name + "/" + name
+}
+
+func (b *Builder) scalar(st *graphops.State, err error) Expr {
+	if err != nil {
+		return b.fail(err)
+	}
+	n, err := st.Node(b.g)
+	if err != nil {
+		return b.fail(err)
+	}
+	return graphops.ScalarOf(n)
+}
+
+// fail remembers the first error; the zero Expr keeps whatever is made of it from being used.
+func (b *Builder) fail(err error) Expr {
+	if b.err == nil {
+		b.err = err
+	}
+	return Expr{}
+}
+
+// numbered gives the second thing of a name the name "name#2".
+func numbered(name string, i int) string {
+	if i < 2 {
+		return name
+	}
+	return fmt.Sprintf("%s#%d", name, i)
+}

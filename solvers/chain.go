@@ -1,0 +1,25 @@
+package solvers
+
+import "github.com/pkg/errors"
+
+// Chain applies rules one after the other: the steps that come out of one go into the next. Solvers are rules too, so
+//
+//	solvers.Chain(solvers.NewClipByGlobalNorm(1), solvers.NewAdam())
+//
+// clips the gradients by their global norm and hands them to Adam. Of a solver in a chain only the rule is used; the state is
+// the chain's.
+func Chain(rules ...Rule) *Solver { return New(&chain{rules}) }
+
+type chain struct{ rules []Rule }
+
+func (c *chain) Apply(b *Builder, in []Step) (out []Step, err error) {
+	if len(c.rules) == 0 {
+		return nil, errors.New("solvers: a chain of no rules")
+	}
+	for _, r := range c.rules {
+		if in, err = b.Run(r, in); err != nil {
+			return nil, err
+		}
+	}
+	return in, nil
+}

@@ -1,0 +1,207 @@
+package solvers
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/pkg/errors"
+
+	"optimop/internal/suggest"
+)
+
+// field is an exported float64 field of a rule: a hyperparameter. Its legal range stands in the tag `range:"[0,1)"`; without
+// one, any finite number is legal.
+type field struct {
+	name  string // snake case
+	value *float64
+	check func(float64) error
+}
+
+// Validator is a rule with conditions that concern several of its fields.
+type Validator interface{ Validate() error }
+
+// describe names a rule and finds its hyperparameters. names counts the rules so far.
+func describe(r Rule, names map[string]int) (*ruleInfo, error) {
+	v := reflect.ValueOf(r)
+	info := &ruleInfo{rule: r, name: "rule"}
+	if t := reflect.Indirect(v).Type(); v.Kind() != reflect.Pointer || !v.IsNil() {
+		if t.Name() != "" {
+			info.name = strings.ToLower(t.Name())
+		}
+	} else {
+		return nil, errors.Errorf("solvers: a %T is nil", r)
+	}
+	names[info.name]++
+	info.name = numbered(info.name, names[info.name])
+	err := exported(v, func(f reflect.StructField, v reflect.Value) error {
+		p, ok := v.Addr().Interface().(*float64)
+		if !ok {
+			return nil
+		}
+		name := snake(f.Name)
+		in, err := parseRange(f.Tag.Get("range"))
+		if err != nil {
+			return errors.Wrapf(err, "solvers: %s.%s", info.name, f.Name)
+		}
+		check := func(x float64) error {
+			if !in.contains(x) {
+				return errors.Errorf("solvers: %s/%s is %v; it must be in %s", info.name, name, x, in)
+			}
+			return nil
+		}
+		info.fields = append(info.fields, field{name, p, check})
+		return nil
+	})
+	return info, err
+}
+
+// validate checks all fields of a rule.
+func (r *ruleInfo) validate() error {
+	for _, f := range r.fields {
+		if err := f.check(*f.value); err != nil {
+			return err
+		}
+	}
+	if v, ok := r.rule.(Validator); ok {
+		return errors.Wrapf(v.Validate(), "solvers: %s", r.name)
+	}
+	return nil
+}
+
+// exported visits the exported fields of a rule that is a pointer to a struct, those of embedded structs too.
+func exported(v reflect.Value, visit func(reflect.StructField, reflect.Value) error) error {
+	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
+		return nil
+	}
+	for _, f := range reflect.VisibleFields(v.Elem().Type()) {
+		if !f.IsExported() || f.Anonymous {
+			continue
+		}
+		at, err := v.Elem().FieldByIndexErr(f.Index)
+		if err == nil {
+			err = visit(f, at)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addressable replaces a rule that is a struct by a pointer to a copy, so that its hyperparameters can be set.
+func addressable(r Rule) Rule {
+	v := reflect.ValueOf(r)
+	if !v.IsValid() || v.Kind() != reflect.Struct {
+		return r
+	}
+	p := reflect.New(v.Type())
+	p.Elem().Set(v)
+	return p.Interface().(Rule)
+}
+
+// snake turns LearningRate into learning_rate and Beta1 into beta1.
+func snake(s string) string {
+	var b strings.Builder
+	rs := []rune(s)
+	for i, r := range rs {
+		if i > 0 && unicode.IsUpper(r) && (!unicode.IsUpper(rs[i-1]) || i+1 < len(rs) && unicode.IsLower(rs[i+1])) {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}
+
+// interval is a range of legal values.
+type interval struct {
+	lo, hi         float64
+	openLo, openHi bool
+}
+
+func parseRange(tag string) (interval, error) {
+	if tag == "" {
+		return interval{math.Inf(-1), math.Inf(1), true, true}, nil
+	}
+	lo, hi, ok := strings.Cut(strings.Trim(tag, "[]()"), ",")
+	a, err1 := strconv.ParseFloat(lo, 64)
+	b, err2 := strconv.ParseFloat(hi, 64)
+	if !ok || err1 != nil || err2 != nil {
+		return interval{}, errors.Errorf("bad range %q", tag)
+	}
+	return interval{a, b, tag[0] == '(', tag[len(tag)-1] == ')'}, nil
+}
+
+func (r interval) contains(x float64) bool {
+	return (x > r.lo || x == r.lo && !r.openLo) && (x < r.hi || x == r.hi && !r.openHi)
+}
+
+func (r interval) String() string {
+	left, right := "[", "]"
+	if r.openLo {
+		left = "("
+	}
+	if r.openHi {
+		right = ")"
+	}
+	return fmt.Sprintf("%s%v, %v%s", left, r.lo, r.hi, right)
+}
+
+// optionNames maps the spellings of other libraries to ours, both folded.
+var optionNames = map[string]string{"lr": "learningrate", "eps": "epsilon"}
+
+// setOptions sets fields of a rule by name, as they stand in a config. Names are compared without case, - and _; lr and eps
+// are understood.
+func setOptions(r Rule, options map[string]any) error {
+	type entry struct {
+		name string
+		at   reflect.Value
+	}
+	var fields []entry
+	var known []string
+	exported(reflect.ValueOf(r), func(f reflect.StructField, v reflect.Value) error {
+		fields = append(fields, entry{fold(f.Name), v})
+		known = append(known, snake(f.Name))
+		return nil
+	})
+	from := map[string]string{}
+	for _, key := range sortedKeys(options) {
+		name := fold(key)
+		find := func(name string) int {
+			for i, f := range fields {
+				if f.name == name {
+					return i
+				}
+			}
+			return -1
+		}
+		i := find(name)
+		if i < 0 {
+			i = find(optionNames[name])
+		}
+		if i < 0 {
+			return &OptionError{Option: key, Problem: "unknown option" + suggest.For(key, known)}
+		}
+		if other, twice := from[fields[i].name]; twice {
+			return &OptionError{Option: key, Problem: fmt.Sprintf("%q already sets %s", other, known[i])}
+		}
+		from[fields[i].name] = key
+		v := reflect.ValueOf(options[key])
+		if n, ok := options[key].(int); ok && fields[i].at.Kind() == reflect.Float64 {
+			v = reflect.ValueOf(float64(n))
+		}
+		if !v.IsValid() || v.Type() != fields[i].at.Type() {
+			return &OptionError{Option: key, Problem: fmt.Sprintf("want a %v, not %#v", fields[i].at.Type(), options[key])}
+		}
+		fields[i].at.Set(v)
+	}
+	return nil
+}
+
+// OptionError says what is wrong with an option given by name.
+type OptionError struct{ Option, Problem string }
+
+func (e *OptionError) Error() string { return "option " + strconv.Quote(e.Option) + ": " + e.Problem }

@@ -1,0 +1,196 @@
+package solvers
+
+import (
+	"log/slog"
+	"slices"
+
+	"github.com/pkg/errors"
+	"gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+
+	"optimop/graphops"
+)
+
+// Minimize builds one training step into the graph of the loss: the gradients of the loss with respect to the variables, the
+// rules, and the commit that writes parameters, slots and counters. It returns the optim op, a scalar node that counts the
+// steps done; a machine that runs it, such as graphops.NewMachine(op) or a tape machine over g.SubgraphRoots(op), trains.
+//
+// The loss is a float scalar; the variables are float32 or float64 inputs of its graph. The loss that is read in a run is
+// that of before the step. Variables that the loss does not depend on are left out, with a warning; if it depends on none
+// that is an error. An error leaves the graph as it was.
+//
+// A second Minimize, of another loss, on this graph or another, shares slots and counters of parameters of the same name.
+// Each optim op needs a machine of its own.
+func (s *Solver) Minimize(loss *gorgonia.Node, vars ...*gorgonia.Node) (*gorgonia.Node, error) {
+	b, err := s.updates(loss, vars)
+	if err != nil {
+		return nil, err
+	}
+	rules := ""
+	for _, r := range s.rules {
+		if rules != "" {
+			rules += "+"
+		}
+		rules += r.name
+	}
+	return graphops.Commit(b.updates, append(s.commitOptions(), graphops.After(loss), graphops.Label(func(n *gorgonia.Node) string {
+		if slices.Contains(vars, n) {
+			return rules
+		}
+		return ""
+	}))...)
+}
+
+// Updates builds what Minimize builds, without the commit: the list of all new values, as expressions on the graph of the
+// loss. It is for those who want to look at them, differentiate through them (graphops.Expand) or commit them together with
+// others.
+func (s *Solver) Updates(loss *gorgonia.Node, vars ...*gorgonia.Node) ([]graphops.Update, error) {
+	b, err := s.updates(loss, vars)
+	if err != nil {
+		return nil, err
+	}
+	return b.updates, nil
+}
+
+// Check reports what Minimize would refuse, and changes nothing.
+func (s *Solver) Check(loss *gorgonia.Node, vars ...*gorgonia.Node) error {
+	_, err := s.check(loss, vars)
+	return err
+}
+
+func (s *Solver) updates(loss *gorgonia.Node, vars gorgonia.Nodes) (*build, error) {
+	names, err := s.check(loss, vars)
+	if err != nil {
+		return nil, err
+	}
+	grads, err := graphops.Gradients(loss, vars, graphops.AllowUnused())
+	if err != nil {
+		return nil, err
+	}
+	var steps []Step
+	var unused []string
+	for i, v := range vars {
+		if grads[i] != nil {
+			steps = append(steps, Step{Param{names[i], v}, graphops.Of(v), graphops.Of(grads[i])})
+			s.params.form[names[i]] = form{v.Dtype(), v.Shape()}
+		} else {
+			unused = append(unused, names[i])
+		}
+	}
+	if len(unused) > 0 && !s.warned {
+		s.warned = true
+		slog.Warn("the loss does not depend on some variables, which are left out", "variables", unused)
+	}
+	return s.build(loss.Graph(), s.store, s.bound, steps)
+}
+
+// check looks at all that can be wrong and returns the names of the parameters.
+func (s *Solver) check(loss *gorgonia.Node, vars gorgonia.Nodes) ([]string, error) {
+	if s.err != nil {
+		return nil, s.err
+	}
+	if err := s.checkNodes(loss, vars); err != nil {
+		return nil, err
+	}
+	model := make([]gorgonia.ValueGrad, len(vars))
+	forms := make([]form, len(vars))
+	for i, v := range vars {
+		model[i], forms[i] = v, form{v.Dtype(), v.Shape()}
+	}
+	names, err := s.params.names(model)
+	if err != nil {
+		return nil, err
+	}
+	for i, f := range forms {
+		if err := s.params.check(names[i], f); err != nil {
+			return nil, err
+		}
+	}
+	return names, s.trial(names, forms)
+}
+
+func (s *Solver) checkNodes(loss *gorgonia.Node, vars gorgonia.Nodes) error {
+	switch {
+	case loss == nil:
+		return errors.New("solvers: the loss is nil")
+	case loss.Graph() == nil || loss.Type() == nil:
+		return errors.New("solvers: the loss is not a value on a graph")
+	case !loss.IsScalar():
+		return errors.Errorf("solvers: the loss has shape %v, but must be a scalar: reduce it with gorgonia.Sum or gorgonia.Mean", loss.Shape())
+	case !isFloat(loss.Dtype()):
+		return errors.Errorf("solvers: the loss is %v, but must be float32 or float64", loss.Dtype())
+	case len(vars) == 0:
+		return errors.New("solvers: there are no variables to train")
+	}
+	for i, v := range vars {
+		switch {
+		case v == nil:
+			return errors.Errorf("solvers: variable %d is nil", i)
+		case slices.Contains(vars[:i], v):
+			return errors.Errorf("solvers: variable %q is listed twice", ownName(v))
+		case v.Graph() != loss.Graph():
+			return errors.Errorf("solvers: variable %q is not on the graph of the loss", ownName(v))
+		case !v.IsVar():
+			return errors.Errorf("solvers: variable %q is computed by the graph: only its inputs can be trained", ownName(v))
+		case v.Type() == nil || !isFloat(v.Dtype()):
+			return errors.Errorf("solvers: variable %q is %v, but must be float32 or float64", ownName(v), v.Type())
+		}
+	}
+	for name, n := range s.bound {
+		if n.Graph() != loss.Graph() {
+			return errors.Errorf("solvers: %s is bound to a node of another graph than the loss", name)
+		}
+	}
+	grads, err := graphops.TryGradients(loss, vars, graphops.AllowUnused())
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(grads, true) {
+		return errors.New("solvers: the loss depends on none of the variables")
+	}
+	return nil
+}
+
+// trial applies the rules to parameters and gradients of the same form on a graph of their own, with a store of its own, so
+// that whatever a rule refuses is refused before anything is made.
+func (s *Solver) trial(names []string, forms []form) error {
+	p, err := s.private(names, forms, graphops.NewStore())
+	if err != nil {
+		return err
+	}
+	_, err = graphops.Commit(p.b.updates, s.commitOptions()...)
+	return err
+}
+
+// build applies the rules to steps, and says once and for all that a step is subtracted.
+func (s *Solver) build(g *gorgonia.ExprGraph, store *graphops.Store, bound map[string]*gorgonia.Node, in []Step) (*build, error) {
+	if err := s.validate(); err != nil {
+		return nil, err
+	}
+	b := &build{g: g, store: store, bound: bound, counts: map[string]Expr{}, names: map[string]int{}}
+	out, err := (&Builder{build: b}).Run(s.rule, in)
+	if err != nil {
+		return nil, err
+	}
+	given := map[*gorgonia.Node]bool{}
+	for _, st := range in {
+		given[st.Param.Node] = true
+	}
+	for _, st := range out {
+		if !given[st.Param.Node] {
+			return nil, errors.Errorf("solvers: a rule returned a step for %q, which it was not given", st.Param.Name)
+		}
+		b.updates = append(b.updates, graphops.Update{Target: st.Param.Node, Value: st.Value.Sub(st.Delta)})
+	}
+	return b, nil
+}
+
+func (s *Solver) commitOptions() []graphops.CommitOpt {
+	opts := []graphops.CommitOpt{graphops.From(s.store)}
+	if s.expanded {
+		opts = append(opts, graphops.Expanded())
+	}
+	return opts
+}
+
+func isFloat(dt tensor.Dtype) bool { return dt == tensor.Float32 || dt == tensor.Float64 }

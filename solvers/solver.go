@@ -1,0 +1,231 @@
+package solvers
+
+import (
+	"strings"
+
+	"github.com/pkg/errors"
+	"gorgonia.org/gorgonia"
+
+	"optimop/graphops"
+	"optimop/internal/suggest"
+)
+
+// Solver is a rule with its state. It is a gorgonia.Solver (Step), builds its update into a graph (Minimize), and is itself
+// a Rule. The state belongs to parameters by name, so that Step and Minimize, several graphs (a short last batch) and
+// several losses share it; a parameter without a name is known by its identity. Of two parameters of one name the second is
+// called "w#2", in the order of their first appearance.
+//
+// A mistake in a hyperparameter does not panic: Err returns it, and so does whatever is done with the solver. A solver is
+// for one goroutine at a time.
+type Solver struct {
+	rule     Rule
+	err      error
+	expanded bool
+	missing  bool
+	store    *graphops.Store
+	rules    []*ruleInfo // all rules as they are nested, from the start
+	bound    map[string]*gorgonia.Node
+	params   params
+	plans    []*stepPlan
+	warned   bool
+}
+
+var (
+	_ gorgonia.Solver = (*Solver)(nil)
+	_ Rule            = (*Solver)(nil)
+)
+
+// Option is an option of New.
+type Option func(*Solver)
+
+// Expanded lets Minimize make every primitive of the update a node of the graph (see graphops.Expanded).
+func Expanded() Option { return func(s *Solver) { s.expanded = true } }
+
+// SkipMissing lets Step pass over parameters that have no gradient, instead of failing.
+func SkipMissing() Option { return func(s *Solver) { s.missing = true } }
+
+// New makes a solver of a rule.
+func New(r Rule, opts ...Option) *Solver {
+	s := &Solver{rule: addressable(r), store: graphops.NewStore(), bound: map[string]*gorgonia.Node{}}
+	for _, o := range opts {
+		if o != nil {
+			o(s)
+		}
+	}
+	if s.rules, s.err = walk(s.rule, map[string]int{}); s.err == nil {
+		s.err = s.validate()
+	}
+	return s
+}
+
+// configured makes a solver of a rule with its defaults after the caller's options.
+func configured[R Rule](r R, options []func(R)) *Solver {
+	for _, o := range options {
+		if o != nil {
+			o(r)
+		}
+	}
+	return New(r)
+}
+
+// walk lists the rules that Run will meet, in its order and with its names.
+func walk(r Rule, names map[string]int) (all []*ruleInfo, err error) {
+	switch r := r.(type) {
+	case nil:
+		return nil, errors.New("solvers: the rule is nil")
+	case *Solver:
+		if r == nil || r.err != nil {
+			if r == nil {
+				return nil, errors.New("solvers: the solver is nil")
+			}
+			return nil, r.err
+		}
+		return walk(r.rule, names)
+	case *chain:
+		if len(r.rules) == 0 {
+			return nil, errors.New("solvers: a chain of no rules")
+		}
+		for i, sub := range r.rules {
+			r.rules[i] = addressable(sub)
+			more, err := walk(r.rules[i], names)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, more...)
+		}
+		return all, nil
+	}
+	info, err := describe(r, names)
+	return []*ruleInfo{info}, err
+}
+
+func (s *Solver) validate() error {
+	for _, r := range s.rules {
+		if err := r.validate(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Err is the first mistake in the making of the solver, or nil.
+func (s *Solver) Err() error { return s.err }
+
+// Apply makes the solver a rule. It applies the solver's own rule, with the state of the one who builds.
+func (s *Solver) Apply(b *Builder, in []Step) ([]Step, error) { return b.Run(s, in) }
+
+// Set changes a hyperparameter from the next step on: "adam/learning_rate", or "learning_rate" if only one rule has it. A
+// value out of its range, and a name that is unknown or not unique, are errors.
+func (s *Solver) Set(name string, v float64) error {
+	full, f, err := s.hyper(name)
+	if err != nil {
+		return err
+	}
+	if n := s.bound[full]; n != nil {
+		return errors.Errorf("solvers: %s is bound to the node %q: give that another value with gorgonia.Let", full, n.Name())
+	}
+	if st := s.store.Lookup(full); st != nil {
+		return st.Set(v)
+	}
+	if err := f.check(v); err != nil {
+		return err
+	}
+	*f.value = v
+	return nil
+}
+
+// Get is the present value of a hyperparameter; see Set for the names.
+func (s *Solver) Get(name string) (float64, error) {
+	full, f, err := s.hyper(name)
+	if err != nil {
+		return 0, err
+	}
+	if n := s.bound[full]; n != nil {
+		return scalarValue(n)
+	}
+	if st := s.store.Lookup(full); st != nil {
+		if _, err := st.Value(); err != nil {
+			return 0, err
+		}
+	}
+	return *f.value, nil
+}
+
+// Bind makes a scalar float node the value of a hyperparameter, for graphs that contain it: an input, or anything computed
+// (a schedule, a learned learning rate).
+func (s *Solver) Bind(name string, n *gorgonia.Node) error {
+	full, _, err := s.hyper(name)
+	if err != nil {
+		return err
+	}
+	if err := graphops.ScalarOf(n).Err(); err != nil {
+		return errors.Wrapf(err, "solvers: %s", full)
+	}
+	s.bound[full] = n
+	s.plans = nil
+	return nil
+}
+
+// hyper resolves the name of a hyperparameter.
+func (s *Solver) hyper(name string) (full string, f field, err error) {
+	if s.err != nil {
+		return "", field{}, s.err
+	}
+	var known, hits []string
+	for _, r := range s.rules {
+		for _, h := range r.fields {
+			k := r.name + "/" + h.name
+			if k == name {
+				return k, h, nil
+			}
+			if known = append(known, k); strings.HasSuffix(k, "/"+name) {
+				full, f, hits = k, h, append(hits, k)
+			}
+		}
+	}
+	switch len(hits) {
+	case 1:
+		return full, f, nil
+	case 0:
+		return "", field{}, errors.Errorf("solvers: no hyperparameter is called %q%s", name, suggest.For(name, known))
+	}
+	return "", field{}, errors.Errorf("solvers: several rules have a %q: say which of %s", name, strings.Join(hits, ", "))
+}
+
+// States are the solver's slots, counters and hyperparameters, in the order in which they were made: none before the first
+// Step or Minimize.
+func (s *Solver) States() []*graphops.State { return s.store.States() }
+
+// Slot is the node of a slot on a graph, "m" or "adam/m", for the parameter v of that graph; nil if there is none.
+func (s *Solver) Slot(v *gorgonia.Node, name string) *gorgonia.Node {
+	if v == nil {
+		return nil
+	}
+	param, ok := s.params.known(v)
+	if !ok {
+		return nil
+	}
+	for _, st := range s.store.States() {
+		rest, ours := strings.CutPrefix(st.Name(), param+"/")
+		if !ours || st.Kind() != graphops.Slot || rest != name && !strings.HasSuffix(rest, "/"+name) {
+			continue
+		}
+		if n, err := st.Node(v.Graph()); err == nil {
+			return n
+		}
+	}
+	return nil
+}
+
+// Reset makes slots and counters what they were before the first step. Hyperparameters and parameters stay.
+func (s *Solver) Reset() error { return s.store.Reset() }
+
+func scalarValue(n *gorgonia.Node) (float64, error) {
+	switch v := n.Value().(type) {
+	case *gorgonia.F64:
+		return float64(*v), nil
+	case *gorgonia.F32:
+		return float64(*v), nil
+	}
+	return 0, errors.Errorf("solvers: node %q has no scalar value", n.Name())
+}

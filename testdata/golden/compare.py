@@ -1,0 +1,51 @@
+"""Compares the rows that two golden files have in common.
+
+Prints, per row, the largest difference relative to max(1, |x|), and fails if
+one is above the row's float64 tolerance. Needs only the JSON files.
+"""
+
+import itertools
+import json
+import os
+import sys
+
+FILES = ["torch.json", "optax.json", "keras.json"]
+
+
+def load(name):
+    directory = os.path.dirname(os.path.abspath(__file__))
+    with open(os.path.join(directory, name), encoding="utf-8") as f:
+        return json.load(f)
+
+
+def numbers(values):
+    return [x for step in values for param in step for x in param]
+
+
+def difference(got, want):
+    got, want = numbers(got), numbers(want)
+    return max(abs(g - w) / max(1.0, abs(w)) for g, w in zip(got, want, strict=True))
+
+
+def main():
+    files = {name: load(name) for name in FILES}
+    failed = False
+    for left, right in itertools.combinations(FILES, 2):
+        if files[left]["problem"] != files[right]["problem"]:
+            print(f"{left} and {right} hold different problems")
+            failed = True
+            continue
+        others = {row["name"]: row for row in files[right]["rows"]}
+        for row in files[left]["rows"]:
+            other = others.get(row["name"])
+            if other is None:
+                continue
+            diff = difference(row["values"], other["values"])
+            ok = diff <= row["tolerance"]["float64"] and row["rules"] == other["rules"]
+            failed = failed or not ok
+            print(f"{left} {right} {row['name']:18} {diff:.2e} {'ok' if ok else 'FAIL'}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
