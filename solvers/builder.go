@@ -2,6 +2,7 @@ package solvers
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/pkg/errors"
 	"gorgonia.org/gorgonia"
@@ -54,11 +55,20 @@ func (b *Builder) Run(r Rule, in []Step) ([]Step, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := info.rule.Apply(&Builder{b.build, info}, in)
+	out, err := info.apply(&Builder{b.build, info}, in)
 	if err == nil {
 		err = b.err
 	}
 	return out, errors.Wrap(err, info.name)
+}
+
+func (r *ruleInfo) apply(b *Builder, in []Step) (out []Step, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = errors.Errorf("the rule panicked: %v", p)
+		}
+	}()
+	return r.rule.Apply(b, slices.Clone(in)) // a rule may change what it gets
 }
 
 // Hyper is a hyperparameter of the rule: the exported float64 field of that name, in snake case. It can be changed between

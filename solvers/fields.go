@@ -27,13 +27,12 @@ type Validator interface{ Validate() error }
 // describe names a rule and finds its hyperparameters. names counts the rules so far.
 func describe(r Rule, names map[string]int) (*ruleInfo, error) {
 	v := reflect.ValueOf(r)
-	info := &ruleInfo{rule: r, name: "rule"}
-	if t := reflect.Indirect(v).Type(); v.Kind() != reflect.Pointer || !v.IsNil() {
-		if t.Name() != "" {
-			info.name = strings.ToLower(t.Name())
-		}
-	} else {
+	if (v.Kind() == reflect.Pointer || v.Kind() == reflect.Func) && v.IsNil() {
 		return nil, errors.Errorf("solvers: a %T is nil", r)
+	}
+	info := &ruleInfo{rule: r, name: "rule"}
+	if t := reflect.Indirect(v).Type(); t.Name() != "" {
+		info.name = strings.ToLower(t.Name())
 	}
 	names[info.name]++
 	info.name = numbered(info.name, names[info.name])

@@ -168,13 +168,13 @@ func (s *Solver) build(g *gorgonia.ExprGraph, store *graphops.Store, bound map[s
 		return nil, err
 	}
 	b := &build{g: g, store: store, bound: bound, counts: map[string]Expr{}, names: map[string]int{}}
-	out, err := (&Builder{build: b}).Run(s.rule, in)
-	if err != nil {
-		return nil, err
-	}
 	given := map[*gorgonia.Node]bool{}
 	for _, st := range in {
 		given[st.Param.Node] = true
+	}
+	out, err := (&Builder{build: b}).Run(s.rule, in)
+	if err != nil {
+		return nil, err
 	}
 	for _, st := range out {
 		if !given[st.Param.Node] {

@@ -2,6 +2,7 @@ package solvers
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/pkg/errors"
@@ -39,17 +40,17 @@ func (s *Solver) Step(model []gorgonia.ValueGrad) (err error) {
 	var owned []gorgonia.Value
 	for i, m := range model {
 		v := m.Value()
-		if v == nil {
+		if absent(v) {
 			return errors.Errorf("solvers: parameter %q has no value", names[i])
 		}
 		g, err := m.Grad()
-		if s.missing && (err != nil || g == nil) {
+		if s.missing && (err != nil || absent(g)) {
 			continue
 		}
 		if err != nil {
 			return errors.Wrapf(err, "solvers: parameter %q has no gradient", names[i])
 		}
-		if g == nil {
+		if absent(g) {
 			return errors.Errorf("solvers: parameter %q has no gradient yet: run the machine first", names[i])
 		}
 		if err := s.checkStep(names[i], v, g); err != nil {
@@ -74,6 +75,11 @@ func (s *Solver) Step(model []gorgonia.ValueGrad) (err error) {
 		s.params.form[name] = form{values[i].Dtype(), values[i].Shape().Clone()}
 	}
 	return graphops.Zero(owned, values)
+}
+
+func absent(v gorgonia.Value) bool {
+	r := reflect.ValueOf(v)
+	return !r.IsValid() || r.Kind() == reflect.Pointer && r.IsNil()
 }
 
 func (s *Solver) checkStep(name string, v, g gorgonia.Value) error {
@@ -114,7 +120,7 @@ func (s *Solver) plan(names []string, values []gorgonia.Value) (*stepPlan, error
 	for i, v := range values {
 		forms[i] = form{v.Dtype(), v.Shape().Clone()}
 	}
-	if _, err := s.private(names, forms, graphops.NewStore()); err != nil {
+	if err := s.trial(names, forms); err != nil {
 		return nil, err
 	}
 	p, err := s.private(names, forms, s.store)

@@ -1,0 +1,131 @@
+package solvers_test
+
+import (
+	"fmt"
+
+	"gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+
+	"optimop/graphops"
+	"optimop/solvers"
+)
+
+// quadratic is Σw² with w = [1 2 3].
+func quadratic() (g *gorgonia.ExprGraph, loss, w *gorgonia.Node) {
+	g = gorgonia.NewGraph()
+	w = gorgonia.NewVector(g, gorgonia.Float64, gorgonia.WithShape(3), gorgonia.WithName("w"),
+		gorgonia.WithValue(tensor.New(tensor.WithBacking([]float64{1, 2, 3}))))
+	return g, gorgonia.Must(gorgonia.Sum(gorgonia.Must(gorgonia.Square(w)))), w
+}
+
+// One RunAll is one training step; the loss that is read is that of before the step.
+func ExampleSolver_Minimize() {
+	g, loss, w := quadratic()
+	train, err := solvers.NewAdam(func(a *solvers.Adam) { a.LearningRate = 0.003 }).Minimize(loss, w)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	vm := gorgonia.NewTapeMachine(g.SubgraphRoots(train))
+	for range 5 {
+		if err := vm.RunAll(); err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Printf("%.4f ", loss.Value())
+		vm.Reset()
+	}
+	fmt.Println("steps:", train.Value())
+	// Output: 14.0000 13.9640 13.9281 13.8922 13.8564 steps: 5
+}
+
+// The drop-in way: gorgonia.Grad, dual values, and Step where Gorgonia's own solver stood.
+func ExampleSolver_Step() {
+	g, loss, w := quadratic()
+	if _, err := gorgonia.Grad(loss, w); err != nil {
+		fmt.Println(err)
+		return
+	}
+	vm := gorgonia.NewTapeMachine(g, gorgonia.BindDualValues(w))
+	var solver gorgonia.Solver = solvers.NewSGD(func(s *solvers.SGD) { s.LearningRate = 0.25 })
+	for range 2 {
+		if err := vm.RunAll(); err != nil {
+			fmt.Println(err)
+			return
+		}
+		if err := solver.Step(gorgonia.NodesToValueGrads(gorgonia.Nodes{w})); err != nil {
+			fmt.Println(err)
+			return
+		}
+		vm.Reset()
+	}
+	fmt.Println(w.Value())
+	// Output: [0.25   0.5  0.75]
+}
+
+// A learning rate that falls during training, without rebuilding anything.
+func ExampleSolver_Set() {
+	_, loss, w := quadratic()
+	solver := solvers.Chain(solvers.NewClipByGlobalNorm(1), solvers.NewSGD())
+	train, err := solver.Minimize(loss, w)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	vm, err := graphops.NewMachine(train)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for step := range 4 {
+		if err := solver.Set("learning_rate", 1-float64(step)/4); err != nil {
+			fmt.Println(err)
+		}
+		if err := vm.RunAll(); err != nil {
+			fmt.Println(err)
+		}
+	}
+	lr, _ := solver.Get("learning_rate")
+	fmt.Printf("%v %.3f\n", lr, w.Value())
+	fmt.Println(solver.Set("learning_rate", -1))
+	// Output:
+	// 0.25 [0.332  0.664  0.996]
+	// solvers: sgd/learning_rate is -1; it must be in [0, +Inf)
+}
+
+// SignSGD is a rule of a user's own: the sign of a moving average of the gradient.
+type SignSGD struct {
+	LearningRate float64 `range:"[0,inf)"`
+	Beta         float64 `range:"[0,1)"`
+}
+
+// Apply implements solvers.Rule.
+func (*SignSGD) Apply(b *solvers.Builder, in []solvers.Step) ([]solvers.Step, error) {
+	lr, beta := b.Hyper("learning_rate"), b.Hyper("beta")
+	return b.Each(in, func(s solvers.Step) solvers.Expr {
+		m := b.Slot(s, "m")
+		m1 := m.Set(m.Mul(beta).Add(s.Delta.Mul(graphops.Const(1).Sub(beta))))
+		return m1.Sign().Mul(lr)
+	})
+}
+
+// A rule of your own runs in all hosts, and its fields are hyperparameters.
+func ExampleNew() {
+	_, loss, w := quadratic()
+	solver := solvers.New(&SignSGD{LearningRate: 0.5, Beta: 0.9})
+	train, err := solver.Minimize(loss, w)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	vm, err := graphops.NewMachine(train)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if err := vm.RunAll(); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Printf("%v %s %.1f\n", w.Value(), solver.Slot(w, "m").Name(), solver.Slot(w, "m").Value())
+	// Output: [0.5  1.5  2.5] w/signsgd/m [0.2  0.4  0.6]
+}

@@ -1,0 +1,221 @@
+package updater
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	G "gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+
+	"optimop/graphops"
+	"optimop/solvers"
+)
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// model is Σ(v·w)² + b² with w and b to be trained.
+func model() (g *G.ExprGraph, loss, w, b *G.Node) {
+	g = G.NewGraph()
+	vec := func(name string, x ...float64) *G.Node {
+		return G.NewVector(g, G.Float64, G.WithShape(len(x)), G.WithName(name), G.WithValue(tensor.New(tensor.WithBacking(x))))
+	}
+	v := vec("v", 1, 2)
+	w = vec("w", 1, -1)
+	b = G.NewScalar(g, G.Float64, G.WithName("b"), G.WithValue(3.0))
+	loss = must(G.Add(must(G.Sum(must(G.Square(must(G.HadamardProd(v, w)))))), must(G.Square(b))))
+	return g, loss, w, b
+}
+
+func config(t *testing.T, text string) Config {
+	t.Helper()
+	c, err := ReadConfig(strings.NewReader(text))
+	require.NoError(t, err)
+	return c
+}
+
+func floats(n *G.Node) []float64 {
+	switch v := n.Value().(type) {
+	case *G.F64:
+		return []float64{float64(*v)}
+	case *G.I64:
+		return []float64{float64(*v)}
+	case *tensor.Dense:
+		return append([]float64(nil), v.Float64s()...)
+	}
+	return nil
+}
+
+func TestLifecycle(t *testing.T) {
+	g, loss, w, b := model()
+	vars := G.Nodes{w, b}
+	u, err := New(loss, vars, config(t, `{"optimizer": {"class": "momentum", "momentum": 0.5}, "learning_rate": 0.1}`))
+	require.NoError(t, err)
+	nodes := len(g.AllNodes())
+	require.Empty(t, u.SlotNames())
+	require.Nil(t, u.Slot(w, "momentum"))
+	require.NoError(t, u.SetTrainableVars(G.Nodes{w, b}))
+	require.Len(t, g.AllNodes(), nodes)
+
+	op := must(u.OptimOp())
+	require.Same(t, op, must(u.OptimOp()))
+	require.Equal(t, []string{"momentum"}, u.SlotNames())
+	vm := must(u.NewMachine())
+	require.NoError(t, vm.RunAll())
+	require.Equal(t, []float64{14}, floats(loss))
+	require.InDeltaSlice(t, []float64{.8, -.2, 2.4}, append(floats(w), floats(b)...), 1e-15)
+	require.Equal(t, []float64{2, -8}, floats(u.Slot(w, "momentum")))
+	require.Equal(t, .1, must(u.LearningRate()))
+	require.NoError(t, u.SetLearningRate(0))
+	require.NoError(t, vm.RunAll())
+	require.InDeltaSlice(t, []float64{.8, -.2, 2.4}, append(floats(w), floats(b)...), 1e-15)
+	require.InDeltaSlice(t, []float64{2.6, -5.6}, floats(u.Slot(w, "momentum")), 1e-15)
+	require.ErrorContains(t, u.SetLearningRate(-1), "learning_rate is -1")
+	require.NoError(t, u.InitOptimizerVars())
+	require.Equal(t, []float64{0, 0}, floats(u.Slot(w, "momentum")))
+	require.Nil(t, u.Slot(w, "x"))
+	require.Nil(t, u.Slot(nil, "momentum"))
+	require.Same(t, op, must(u.OptimOp()))
+
+	// another list of variables: a new op, the old one inert, slots of what stays kept
+	require.NoError(t, u.SetLearningRate(.1))
+	require.NoError(t, vm.RunAll())
+	slot := floats(u.Slot(w, "momentum"))
+	require.NoError(t, u.SetTrainableVars(G.Nodes{w}))
+	op2 := must(u.OptimOp())
+	require.NotSame(t, op, op2)
+	require.Equal(t, slot, floats(u.Slot(w, "momentum")))
+	require.ErrorContains(t, vm.RunAll(), "superseded")
+	before := floats(b)
+	require.NoError(t, G.NewTapeMachine(g).RunAll()) // the whole graph holds both, and trains once
+	require.Equal(t, before, floats(b))
+	require.NotEqual(t, slot, floats(u.Slot(w, "momentum")))
+	require.Equal(t, []float64{1}, floats(op2))
+	u.ResetOptimOp()
+	require.NotSame(t, op2, must(u.OptimOp()))
+}
+
+// The updater, and a solver by hand, give the same weights; so does the expanded form.
+func TestEqualsSolver(t *testing.T) {
+	_, loss, w, b := model()
+	s := solvers.NewAdam(func(a *solvers.Adam) { a.LearningRate, a.Beta1 = .05, .8 })
+	vm := must(graphops.NewMachine(must(s.Minimize(loss, w, b))))
+	for range 10 {
+		require.NoError(t, vm.RunAll())
+	}
+	want := append(floats(w), floats(b)...)
+	for name, cfg := range map[string]Config{
+		"file":  config(t, `{"optimizer": {"class": "Adam", "beta_1": 0.8}, "learning_rate": 0.05}`),
+		"map":   {Optimizer: map[string]any{"class": "adam", "beta1": .8}, LearningRate: new(.05)},
+		"rule":  {Optimizer: &solvers.Adam{LearningRate: 1, Beta1: .8, Beta2: .999, Epsilon: 1e-8}, LearningRate: new(.05)},
+		"chain": {Optimizer: solvers.Chain(solvers.NewAdam(func(a *solvers.Adam) { a.Beta1 = .8 })), LearningRate: new(.05)},
+	} {
+		for _, opts := range [][]Option{nil, {Expanded()}} {
+			_, loss, w, b := model()
+			u, err := New(loss, G.Nodes{w, b}, cfg, opts...)
+			require.NoError(t, err, name)
+			vm := must(u.NewMachine())
+			for range 10 {
+				require.NoError(t, vm.RunAll())
+				vm.Reset()
+			}
+			require.Equal(t, want, append(floats(w), floats(b)...), name)
+			if _, ok := cfg.Optimizer.(*solvers.Solver); ok {
+				break // a solver keeps its state
+			}
+		}
+	}
+	_, loss, w, _ = model()
+	u, err := New(loss, G.Nodes{w}, config(t, `{"optimizer": "sgd"}`))
+	require.NoError(t, err)
+	require.Equal(t, .01, must(u.LearningRate()))
+	u, err = New(loss, G.Nodes{w}, config(t, `{}`))
+	require.NoError(t, err)
+	require.Empty(t, u.SlotNames())
+	require.NoError(t, must(u.NewMachine()).RunAll())
+	require.InDeltaSlice(t, []float64{.98, -.92}, floats(w), 1e-15)
+}
+
+func TestNewRefuses(t *testing.T) {
+	g, loss, w, b := model()
+	nodes := len(g.AllNodes())
+	lonely := G.NewScalar(G.NewGraph(), G.Float64, G.WithName("lonely"))
+	for _, c := range []struct {
+		loss *G.Node
+		vars G.Nodes
+		cfg  Config
+		want string
+	}{
+		{nil, G.Nodes{w}, Config{}, "loss is nil"},
+		{w, G.Nodes{w}, Config{}, "must be a scalar"},
+		{loss, nil, Config{}, "no variables"},
+		{loss, G.Nodes{w, w}, Config{}, "listed twice"},
+		{loss, G.Nodes{loss}, Config{}, "only its inputs"},
+		{loss, G.Nodes{lonely}, Config{}, "not on the graph"},
+		{loss, G.Nodes{w}, Config{Optimizer: 3}, "not int"},
+		{loss, G.Nodes{w}, Config{Optimizer: "adm"}, `did you mean "adam"?`},
+		{loss, G.Nodes{w}, Config{LearningRate: new(math.NaN())}, "learning_rate"},
+		{loss, G.Nodes{w}, Config{Optimizer: (*solvers.Solver)(nil)}, "nil"},
+		{loss, G.Nodes{w}, Config{Optimizer: solvers.NewClipByGlobalNorm(1), LearningRate: new(.1)}, "no hyperparameter"},
+	} {
+		_, err := New(c.loss, c.vars, c.cfg)
+		require.ErrorContains(t, err, c.want)
+	}
+	u := must(New(loss, G.Nodes{w}, Config{}))
+	require.ErrorContains(t, u.SetTrainableVars(G.Nodes{w, lonely}), "not on the graph")
+	require.ErrorContains(t, u.SetTrainableVars(nil), "no variables")
+	require.Len(t, g.AllNodes(), nodes)
+	_, err := u.NewMachine(nil)
+	require.Error(t, err)
+	run := must(u.NewMachine(b))
+	require.NoError(t, run.RunAll())
+}
+
+func TestReadConfigRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		``:                        "EOF",
+		`[]`:                      "JSON object",
+		`{"optimizer": "adam"} x`: "after the config",
+		`{"optimizer": "adam"}{}`: "after the config",
+		`{"optimiser": "adam"}`:   `optimiser: unknown key (did you mean "optimizer"?)`,
+		`{"learning_rate": "x"}`:  "learning_rate",
+		`{"learning_rate": -1}`:   "learning_rate",
+		`{"learning_rate": 1, "learning_rate": 2}`:                 "learning_rate: the key is written twice",
+		`{"optimizer": {"class": "adam", "beta1": 1, "beta1": 2}}`: "optimizer.beta1: the key is written twice",
+		`{"optimizer": 3}`:                                       "optimizer",
+		`{"optimizer": {"beta1": 0.5}}`:                          "optimizer.class: missing",
+		`{"optimizer": {"class": 5}}`:                            "optimizer.class: want a name",
+		`{"optimizer": {"class": "adma"}}`:                       `did you mean "adam"?`,
+		`{"optimizer": {"class": "adam", "beta3": 0.5}}`:         `optimizer.beta3: unknown option (did you mean "beta1"?)`,
+		`{"optimizer": {"class": "adam", "beta1": "a"}}`:         `optimizer.beta1: want a float64, not "a"`,
+		`{"optimizer": {"class": "adam", "beta1": null}}`:        "optimizer.beta1: want a float64",
+		`{"optimizer": {"class": "adam", "beta1": 1.5}}`:         "adam/beta1 is 1.5",
+		`{"optimizer": {"class": "adam", "learning_rate": 0.5}}`: "write learning_rate beside optimizer",
+		`{"optimizer": {"class": "momentum", "nesterov": 1}}`:    "optimizer.nesterov: want a bool",
+	} {
+		_, err := ReadConfig(strings.NewReader(text))
+		require.ErrorContains(t, err, want, text)
+	}
+	c := config(t, `{"optimizer": null, "learning_rate": null}`)
+	require.Equal(t, Config{}, c)
+	require.Equal(t, Config{LearningRate: new(0.0)}, config(t, `{"learning_rate": 0}`))
+}
+
+func FuzzReadConfig(f *testing.F) {
+	f.Add(`{"optimizer": {"class": "adam", "beta1": 0.5}, "learning_rate": 1e-3}`)
+	f.Add(`{"optimizer": ["a"]}`)
+	f.Add(`{"learning_rate": 1e999}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		_, loss, w, _ := model()
+		if c, err := ReadConfig(strings.NewReader(text)); err == nil {
+			_, err := New(loss, G.Nodes{w}, c)
+			require.NoError(t, err)
+		}
+	})
+}
