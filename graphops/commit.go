@@ -53,8 +53,8 @@ func When(cond Expr, targets ...*gorgonia.Node) CommitOpt {
 // differentiated through. The numbers are those of the fused form, the speed is not.
 func Expanded() CommitOpt { return func(c *commitConfig) { c.expanded = true } }
 
-// Label names the visible node of each target, which links it in pictures to all that its new value reads: the rule's name,
-// say. An empty name means no node. The default is "update".
+// Label names the visible node of each target, which links it in pictures to the tensors that its new value reads: its
+// gradient, its slots. The name of the rule is a good one; an empty name means no node. The default is "update".
 func Label(name func(target *gorgonia.Node) string) CommitOpt {
 	return func(c *commitConfig) { c.label = name }
 }
@@ -96,7 +96,7 @@ func Commit(updates []Update, opts ...CommitOpt) (*gorgonia.Node, error) {
 			continue
 		}
 		kids := gorgonia.Nodes{u.Target}
-		for _, n := range u.Value.x.leaves(nil, map[*expr]bool{}) {
+		for _, n := range u.Value.x.leaves(true) {
 			if n != u.Target {
 				kids = append(kids, n)
 			}

@@ -16,7 +16,7 @@ func Expand(e Expr) (*gorgonia.Node, error) {
 	if err := e.Err(); err != nil {
 		return nil, err
 	}
-	ns := e.x.leaves(nil, map[*expr]bool{})
+	ns := e.x.leaves(false)
 	if len(ns) == 0 {
 		return nil, errors.New("graphops: Expand: the expression reads no node, so it is on no graph")
 	}

@@ -236,18 +236,26 @@ func (e Expr) MaxAll() Expr { return e.reduction(kernel.MaxAll) }
 // All is the scalar condition that the condition e holds for every element.
 func (e Expr) All() Expr { return logical(kernel.All, 1, e) }
 
-// leaves appends the nodes that e reads to ns, each once, in the order of their first use.
-func (e *expr) leaves(ns gorgonia.Nodes, seen map[*expr]bool) gorgonia.Nodes {
-	if seen[e] {
-		return ns
+// leaves are the nodes that e reads, each once, in the order of their first use. With elementwise set, those that it reads
+// only by way of scalars (hyperparameters, norms over all parameters) are left out.
+func (e *expr) leaves(elementwise bool) (ns gorgonia.Nodes) {
+	seen := map[*expr]bool{}
+	have := map[*gorgonia.Node]bool{}
+	var walk func(e *expr)
+	walk = func(e *expr) {
+		if seen[e] || elementwise && e.scalar {
+			return
+		}
+		seen[e] = true
+		if e.node != nil && !have[e.node] {
+			have[e.node] = true
+			ns = append(ns, e.node)
+		}
+		for _, a := range e.args {
+			walk(a)
+		}
 	}
-	seen[e] = true
-	if e.node != nil && !ns.Contains(e.node) {
-		ns = append(ns, e.node)
-	}
-	for _, a := range e.args {
-		ns = a.leaves(ns, seen)
-	}
+	walk(e)
 	return ns
 }
 

@@ -219,7 +219,7 @@ func TestClone(t *testing.T) {
 	g := G.NewGraph()
 	w := input(g, tensor.Float64, "w", []int{2}, 2, 4)
 	store := NewStore()
-	m := must(must(store.Slot("w/m", tensor.Float64, tensor.Shape{2})).Node(g))
+	m := must(must(store.Slot("w/m", "w", tensor.Float64, tensor.Shape{2}, 0)).Node(g))
 	n := must(must(store.Counter("n")).Node(g))
 	must(Commit([]Update{{w, Of(w).Sub(Of(m))}, {m, Of(m).Add(Const(1))}, {n, ScalarOf(n).Add(Const(1))}}, From(store)))
 	c := g.Clone().(*G.ExprGraph)

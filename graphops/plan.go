@@ -170,6 +170,7 @@ func (p *Plan) Run(values []gorgonia.Value) error {
 	if len(values) != len(p.leaves) {
 		return errors.Errorf("graphops: %d values for %d leaves", len(values), len(p.leaves))
 	}
+	defer p.release()
 	for i, v := range values {
 		if err := p.bind(i, v); err != nil {
 			return errors.Wrapf(err, "graphops: %s", nodeName(p.leaves[i]))
@@ -196,6 +197,13 @@ func (p *Plan) bind(i int, v gorgonia.Value) (err error) {
 	}
 	p.arrays[i], err = p.bound[i].bind(v, n.Dtype(), n.Shape())
 	return err
+}
+
+// release lets go of the values, so that the memory of gradients is free between runs.
+func (p *Plan) release() {
+	for i := range p.bound {
+		p.bound[i].memory, p.arrays[i] = memory{}, kernel.Array{}
+	}
 }
 
 func (p *Plan) explain(err error) error {

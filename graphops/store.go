@@ -12,7 +12,7 @@ import (
 type Kind uint8
 
 const (
-	Slot    Kind = iota // a tensor of a parameter's shape, zero at the start
+	Slot    Kind = iota // a tensor or scalar that an optimizer remembers, mostly for one parameter
 	Counter             // an int64, zero at the start
 	Hyper               // a float64 that the user sets
 )
@@ -31,6 +31,8 @@ type State struct {
 	store *Store
 	name  string
 	kind  Kind
+	param string
+	fill  float64        // the initial value of a slot
 	value gorgonia.Value // the one object that every node is bound to
 	check func(float64) error
 	nodes []weak.Pointer[gorgonia.Node]
@@ -41,8 +43,9 @@ func NewStore() *Store {
 	return &Store{byName: map[string]*State{}, nodes: map[weak.Pointer[gorgonia.Node]]*State{}}
 }
 
-// Slot returns the slot of that name, made of zeros at its first use. Asking for it with another dtype or shape is an error.
-func (s *Store) Slot(name string, dt tensor.Dtype, shape tensor.Shape) (*State, error) {
+// Slot returns the slot of that name, filled with a value at its first use. param says which parameter it is for, or "".
+// Asking for it with another dtype or shape is an error.
+func (s *Store) Slot(name, param string, dt tensor.Dtype, shape tensor.Shape, fill float64) (*State, error) {
 	if dt != tensor.Float32 && dt != tensor.Float64 {
 		return nil, errors.Errorf("graphops: slot %q: dtype must be float32 or float64, not %v", name, dt)
 	}
@@ -61,7 +64,8 @@ func (s *Store) Slot(name string, dt tensor.Dtype, shape tensor.Shape) (*State, 
 	default:
 		v = gorgonia.NewF64(0)
 	}
-	return s.add(&State{name: name, kind: Slot, value: v}), nil
+	st := s.add(&State{name: name, kind: Slot, param: param, fill: fill, value: v})
+	return st, st.reset()
 }
 
 // Counter returns the counter of that name, zero at its first use.
@@ -102,7 +106,7 @@ func (s *Store) States() []*State { return s.states }
 // Lookup finds a state by name, or nil.
 func (s *Store) Lookup(name string) *State { return s.byName[name] }
 
-// Reset sets slots and counters back to zero. Hyperparameters stay.
+// Reset gives slots and counters their initial values. Hyperparameters stay.
 func (s *Store) Reset() error {
 	for _, st := range s.states {
 		if st.kind == Hyper {
@@ -111,7 +115,30 @@ func (s *Store) Reset() error {
 		if _, err := st.Value(); err != nil { // rebinds nodes that were given another value
 			return err
 		}
-		gorgonia.ZeroValue(st.value)
+		if err := st.reset(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reset gives a slot or counter its initial value.
+func (st *State) reset() error {
+	switch v := st.value.(type) {
+	case *gorgonia.F64:
+		*v = gorgonia.F64(st.fill)
+	case *gorgonia.F32:
+		*v = gorgonia.F32(st.fill)
+	case *gorgonia.I64:
+		*v = 0
+	case *tensor.Dense:
+		if v.Shape().TotalSize() == 0 {
+			return nil
+		}
+		if v.Dtype() == tensor.Float32 {
+			return v.Memset(float32(st.fill))
+		}
+		return v.Memset(st.fill)
 	}
 	return nil
 }
@@ -126,6 +153,9 @@ func (s *Store) of(n *gorgonia.Node) *State {
 
 // Name is unique in the store: <param>/<rule>/<slot>, or <rule>/<name> where no parameter is concerned.
 func (st *State) Name() string { return st.name }
+
+// Param is the name of the parameter that a slot is for; "" of what is for all.
+func (st *State) Param() string { return st.param }
 
 // Kind says what the state is for.
 func (st *State) Kind() Kind { return st.kind }

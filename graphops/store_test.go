@@ -13,12 +13,12 @@ import (
 // Several graphs show one state, under its name, and a taken name gets a number.
 func TestStateNodes(t *testing.T) {
 	s := NewStore()
-	m := must(s.Slot("w/adam/m", tensor.Float32, tensor.Shape{2}))
+	m := must(s.Slot("w/adam/m", "w", tensor.Float32, tensor.Shape{2}, 0))
 	step := must(s.Counter("adam/step"))
 	lr := .1
 	hyper := must(s.Hyper("adam/learning_rate", &lr, nil))
 	require.Equal(t, []*State{m, step, hyper}, s.States())
-	require.Same(t, m, must(s.Slot("w/adam/m", tensor.Float32, tensor.Shape{2})))
+	require.Same(t, m, must(s.Slot("w/adam/m", "w", tensor.Float32, tensor.Shape{2}, 0)))
 	require.Same(t, m, s.Lookup("w/adam/m"))
 	require.Equal(t, []Kind{Slot, Counter, Hyper}, []Kind{m.Kind(), step.Kind(), hyper.Kind()})
 	g1, g2 := G.NewGraph(), G.NewGraph()
@@ -41,7 +41,7 @@ func TestStateNodes(t *testing.T) {
 
 func TestStateRefuses(t *testing.T) {
 	s := NewStore()
-	must(s.Slot("m", tensor.Float32, tensor.Shape{2}))
+	must(s.Slot("m", "w", tensor.Float32, tensor.Shape{2}, 0))
 	c := must(s.Counter("c"))
 	x, y := 1.0, 1.0
 	h := must(s.Hyper("h", &x, func(v float64) error {
@@ -51,10 +51,10 @@ func TestStateRefuses(t *testing.T) {
 		return nil
 	}))
 	for name, f := range map[string]func() error{
-		"integer slot":   func() error { _, err := s.Slot("i", tensor.Int, tensor.Shape{2}); return err },
-		"other shape":    func() error { _, err := s.Slot("m", tensor.Float32, tensor.Shape{3}); return err },
-		"other dtype":    func() error { _, err := s.Slot("m", tensor.Float64, tensor.Shape{2}); return err },
-		"other kind":     func() error { _, err := s.Slot("c", tensor.Float64, tensor.ScalarShape()); return err },
+		"integer slot":   func() error { _, err := s.Slot("i", "w", tensor.Int, tensor.Shape{2}, 0); return err },
+		"other shape":    func() error { _, err := s.Slot("m", "w", tensor.Float32, tensor.Shape{3}, 0); return err },
+		"other dtype":    func() error { _, err := s.Slot("m", "w", tensor.Float64, tensor.Shape{2}, 0); return err },
+		"other kind":     func() error { _, err := s.Slot("c", "w", tensor.Float64, tensor.ScalarShape(), 0); return err },
 		"counter":        func() error { _, err := s.Counter("m"); return err },
 		"other field":    func() error { _, err := s.Hyper("h", &y, nil); return err },
 		"hyper kind":     func() error { _, err := s.Hyper("c", &y, nil); return err },
@@ -78,7 +78,7 @@ func TestLet(t *testing.T) {
 		}
 		return nil
 	}))
-	m := must(s.Slot("m", tensor.Float64, tensor.Shape{2}))
+	m := must(s.Slot("m", "w", tensor.Float64, tensor.Shape{2}, 0))
 	g1, g2 := G.NewGraph(), G.NewGraph()
 	var ops, lrs, ms G.Nodes
 	for _, g := range []*G.ExprGraph{g1, g2} {
@@ -114,7 +114,7 @@ func TestLet(t *testing.T) {
 // A store does not keep graphs alive.
 func TestStoreForgetsGraphs(t *testing.T) {
 	s := NewStore()
-	m := must(s.Slot("m", tensor.Float64, tensor.Shape{2}))
+	m := must(s.Slot("m", "w", tensor.Float64, tensor.Shape{2}, 0))
 	freed := make(chan bool, 1)
 	func() {
 		g := G.NewGraph()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pkg/errors"
 	"gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
 
 	"optimop/graphops"
 )
@@ -109,18 +110,68 @@ func (b *Builder) Count(name string) Expr {
 	return t
 }
 
-// Slot is the slot of that name for the parameter of a step.
-func (b *Builder) Slot(s Step, name string) Slot {
+// SlotOpt is an option of a slot.
+type SlotOpt func(*slotForm)
+
+type slotForm struct {
+	fill  float64
+	shape tensor.Shape
+}
+
+// Fill is the initial value of a slot's elements; the default is 0.
+func Fill(v float64) SlotOpt { return func(f *slotForm) { f.fill = v } }
+
+// OfShape gives a slot another shape than its parameter's.
+func OfShape(shape tensor.Shape) SlotOpt { return func(f *slotForm) { f.shape = shape } }
+
+// Slot is the slot of that name for the parameter of a step, of its dtype.
+func (b *Builder) Slot(s Step, name string, opts ...SlotOpt) Slot {
 	n := s.Param.Node
-	st, err := b.store.Slot(s.Param.Name+"/"+b.full(name), n.Dtype(), n.Shape())
-	if err != nil {
-		return Slot{Expr: b.fail(err)}
+	f := slotForm{shape: n.Shape()}
+	for _, o := range opts {
+		o(&f)
 	}
-	node, err := st.Node(b.g)
-	if err != nil {
-		return Slot{Expr: b.fail(err)}
+	node := b.slot(s.Param.Name, name, n.Dtype(), f)
+	if node == nil {
+		return Slot{b: b.build}
 	}
 	return Slot{graphops.Of(node), b.build, node}
+}
+
+// ScalarSlot is a float64 number that is remembered for the parameter of a step.
+func (b *Builder) ScalarSlot(s Step, name string, opts ...SlotOpt) Slot {
+	return b.number(s.Param.Name, name, opts)
+}
+
+// Variable is a float64 number that is remembered for the rule, whatever its parameters.
+func (b *Builder) Variable(name string, opts ...SlotOpt) Slot { return b.number("", name, opts) }
+
+func (b *Builder) number(param, name string, opts []SlotOpt) Slot {
+	f := slotForm{shape: tensor.ScalarShape()}
+	for _, o := range opts {
+		o(&f)
+	}
+	node := b.slot(param, name, tensor.Float64, f)
+	if node == nil {
+		return Slot{b: b.build}
+	}
+	return Slot{graphops.ScalarOf(node), b.build, node}
+}
+
+func (b *Builder) slot(param, name string, dt tensor.Dtype, f slotForm) *gorgonia.Node {
+	full := b.full(name)
+	if param != "" {
+		full = param + "/" + full
+	}
+	st, err := b.store.Slot(full, param, dt, f.shape, f.fill)
+	if err == nil {
+		var node *gorgonia.Node
+		if node, err = st.Node(b.g); err == nil {
+			return node
+		}
+	}
+	b.fail(err)
+	return nil
 }
 
 // Each replaces the delta of every step.

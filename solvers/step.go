@@ -186,5 +186,6 @@ func (p *stepPlan) run(values, grads []gorgonia.Value) error {
 			p.values[k] = nil // the store's
 		}
 	}
+	defer clear(p.values)
 	return p.plan.Run(p.values)
 }
