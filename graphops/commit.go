@@ -39,13 +39,7 @@ func After(nodes ...*gorgonia.Node) CommitOpt {
 // their memory is not touched, and nothing that only they need is computed. Conditions on one target must all hold.
 func When(cond Expr, targets ...*gorgonia.Node) CommitOpt {
 	return func(c *commitConfig) {
-		if len(targets) > 0 {
-			c.group = append(c.group, condition{cond, targets})
-		} else if c.when.x == nil {
-			c.when = cond
-		} else {
-			c.when = c.when.And(cond)
-		}
+		c.when = append(c.when, condition{cond, targets})
 	}
 }
 
@@ -56,7 +50,11 @@ func Expanded() CommitOpt { return func(c *commitConfig) { c.expanded = true } }
 // Label names the visible node of each target, which links it in pictures to the tensors that its new value reads: its
 // gradient, its slots. The name of the rule is a good one; an empty name means no node. The default is "update".
 func Label(name func(target *gorgonia.Node) string) CommitOpt {
-	return func(c *commitConfig) { c.label = name }
+	return func(c *commitConfig) {
+		if name != nil {
+			c.label = name
+		}
+	}
 }
 
 // From tells which store owns the state nodes among the leaves.
@@ -72,7 +70,8 @@ func From(s *Store) CommitOpt { return func(c *commitConfig) { c.store = s } }
 // machine that would run two commits is refused likewise, and one in gorgonia.EvalMode fails when it reaches the commit.
 //
 // All checks (see Compile) come before the first node is made.
-func Commit(updates []Update, opts ...CommitOpt) (*gorgonia.Node, error) {
+func Commit(updates []Update, opts ...CommitOpt) (op *gorgonia.Node, err error) {
+	defer rescue(&err, "Commit") // of a Label that panics
 	c := newCommitConfig(opts)
 	p, err := compile(updates, c.planConfig)
 	if err != nil {
@@ -84,14 +83,18 @@ func Commit(updates []Update, opts ...CommitOpt) (*gorgonia.Node, error) {
 			return nil, errors.Errorf("graphops: After: %s is no value on the graph of the updates", nodeName(n))
 		}
 	}
+	labels := make([]string, len(p.updates))
+	for i, u := range p.updates {
+		labels[i] = c.label(u.Target)
+	}
 	if c.expanded {
 		if p, err = p.expand(c.planConfig); err != nil {
 			return nil, err
 		}
 	}
 	var lead gorgonia.Nodes
-	for _, u := range p.updates {
-		what := c.label(u.Target)
+	for i, u := range p.updates {
+		what := labels[i]
 		if what == "" {
 			continue
 		}
@@ -125,7 +128,7 @@ func Commit(updates []Update, opts ...CommitOpt) (*gorgonia.Node, error) {
 
 // expand replaces every new value and condition by nodes.
 func (p *Plan) expand(c planConfig) (*Plan, error) {
-	x := &expander{g: p.updates[0].Target.Graph(), memo: map[*expr]*gorgonia.Node{}}
+	x := newExpander(p.updates[0].Target)
 	updates := make([]Update, len(p.updates))
 	for i, u := range p.updates {
 		n, err := x.expand(u.Value)
@@ -137,7 +140,11 @@ func (p *Plan) expand(c planConfig) (*Plan, error) {
 			updates[i].Value = ScalarOf(n)
 		}
 	}
-	return compile(updates, c)
+	q, err := compile(updates, c)
+	if err == nil { // the nodes read states too
+		q.also = p.states
+	}
+	return q, err
 }
 
 // Supersede makes a commit inert: machines that contain it run it to no effect. It is for whoever builds a new commit in

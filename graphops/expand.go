@@ -25,13 +25,17 @@ func Expand(e Expr) (*gorgonia.Node, error) {
 			return nil, errors.Errorf("graphops: Expand: %s and %s are on different graphs", nodeName(ns[0]), nodeName(n))
 		}
 	}
-	x := &expander{g: ns[0].Graph(), memo: map[*expr]*gorgonia.Node{}}
-	return x.expand(e)
+	return newExpander(ns[0]).expand(e)
 }
 
+// expander makes nodes of expressions, each once.
 type expander struct {
-	g    *gorgonia.ExprGraph
+	on   *gorgonia.Node // some node of the graph
 	memo map[*expr]*gorgonia.Node
+}
+
+func newExpander(on *gorgonia.Node) *expander {
+	return &expander{on: on, memo: map[*expr]*gorgonia.Node{}}
 }
 
 func (x *expander) expand(e Expr) (*gorgonia.Node, error) {
@@ -55,7 +59,7 @@ func (x *expander) node(e *expr) (*gorgonia.Node, error) {
 func (x *expander) build(e *expr) (*gorgonia.Node, error) {
 	switch {
 	case e.op == kernel.Const:
-		return constant(x.g, e.value)
+		return constant(e.value, x.on)
 	case e.op == kernel.Leaf && e.scalar:
 		return x.convert(e.node, tensor.Float64)
 	case e.op == kernel.Leaf:

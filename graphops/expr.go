@@ -60,6 +60,9 @@ func Of(n *gorgonia.Node) Expr {
 	if dt != tensor.Float32 && dt != tensor.Float64 {
 		return broken(errors.Errorf("graphops: Of(%s): elementwise values are float32 or float64, not %v", nodeName(n), dt))
 	}
+	if !n.IsScalar() && len(n.Shape()) == 0 {
+		return broken(errors.Errorf("graphops: Of(%s): the node has no shape", nodeName(n)))
+	}
 	return Expr{&expr{op: kernel.Leaf, node: n, dt: dt, shape: n.Shape()}}
 }
 

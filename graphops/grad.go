@@ -129,6 +129,9 @@ func (c *gradConfig) check(cost *gorgonia.Node, wrt gorgonia.Nodes) (*gorgonia.E
 		}
 	}
 	for i, n := range c.of {
+		if slices.Contains(c.of[:i], n) {
+			return nil, errors.Errorf("graphops: KnownGrads: %s is listed twice", nodeName(n))
+		}
 		if k := c.known[i]; k.Type() == nil || k.Dtype() != n.Dtype() || !k.Shape().Eq(n.Shape()) {
 			return nil, errors.Errorf("graphops: KnownGrads: the gradient of %s must be %v of shape %v", nodeName(n), n.Dtype(), n.Shape())
 		}
@@ -139,7 +142,7 @@ func (c *gradConfig) check(cost *gorgonia.Node, wrt gorgonia.Nodes) (*gorgonia.E
 // gradients does the work. original says how to call a node in errors.
 func (c *gradConfig) gradients(cost *gorgonia.Node, wrt gorgonia.Nodes, original func(*gorgonia.Node) *gorgonia.Node) (gorgonia.Nodes, error) {
 	roots := c.roots(cost)
-	w := &walk{c: c, x: &expander{g: roots[0].Graph(), memo: map[*expr]*gorgonia.Node{}},
+	w := &walk{c: c, x: newExpander(roots[0]),
 		depends: map[*gorgonia.Node]bool{}, terms: map[*gorgonia.Node]*gorgonia.Node{}, original: original}
 	for _, n := range wrt {
 		w.depends[n] = true
@@ -169,6 +172,10 @@ func (c *gradConfig) gradients(cost *gorgonia.Node, wrt gorgonia.Nodes, original
 		return nil, err
 	}
 	grads := make(gorgonia.Nodes, len(wrt))
+	nameless := map[*gorgonia.Node]bool{}
+	for _, n := range roots[0].Graph().ByName("") {
+		nameless[n] = true
+	}
 	for i, n := range wrt {
 		grad := w.terms[n]
 		switch {
@@ -181,7 +188,8 @@ func (c *gradConfig) gradients(cost *gorgonia.Node, wrt gorgonia.Nodes, original
 				nodeName(original(n)), grad.Op(), grad.Dtype(), grad.Shape(), n.Dtype(), n.Shape())
 		}
 		grads[i] = grad
-		if cost != nil && grad.ID() >= int64(first) && grad.Op() != nil && hasNoName(grad) && !hasNoName(cost) && !hasNoName(n) {
+		if cost != nil && grad.ID() >= int64(first) && grad.Op() != nil && nameless[grad] && !nameless[cost] && !nameless[n] {
+			nameless[grad] = false
 			gorgonia.WithName(fmt.Sprintf("(d%s/d%s)", cost.Name(), n.Name()))(grad)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"hash"
 	"hash/fnv"
 	"io"
+	"math"
 
 	"github.com/chewxy/hm"
 	"github.com/pkg/errors"
@@ -73,20 +74,19 @@ func newInput(g *gorgonia.ExprGraph, dt tensor.Dtype, shape tensor.Shape, name s
 	return gorgonia.NewTensor(g, dt, len(shape), gorgonia.WithShape(shape...), gorgonia.WithName(unique)), nil
 }
 
-// constant is a float64 scalar input that holds v. It is no Gorgonia constant, since those are merged across dtypes.
-func constant(g *gorgonia.ExprGraph, v float64) (*gorgonia.Node, error) {
-	name := fmt.Sprintf("const/%v", v)
-	for _, n := range g.ByName(name) {
-		if x, ok := n.Value().(*gorgonia.F64); ok && n.IsVar() && float64(*x) == v {
-			return n, nil
-		}
-	}
-	n, err := newInput(g, tensor.Float64, tensor.ScalarShape(), name)
-	if err != nil {
-		return nil, err
-	}
-	return n, gorgonia.Let(n, v)
+// constantOp is a float64 constant. It is no Gorgonia constant, since those are merged across dtypes, and no input, which a
+// user could give another value. Its operand only says on which graph it is: Gorgonia loses operations without any.
+type constantOp struct {
+	op
+	v float64
 }
+
+func constant(v float64, on *gorgonia.Node) (*gorgonia.Node, error) {
+	o := &constantOp{newOp(fmt.Sprintf("const %v %x", v, math.Float64bits(v)), gorgonia.Nodes{on}, tensor.Float64, tensor.ScalarShape()), v}
+	return apply(o, &o.op, true, on)
+}
+
+func (o *constantOp) Do(...gorgonia.Value) (gorgonia.Value, error) { return gorgonia.NewF64(o.v), nil }
 
 // op is the part that all our operations share: a name, a type, a shape. Our operations are SDOps, so that differentiating
 // other parts of the graph does not fail on them.

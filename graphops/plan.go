@@ -1,6 +1,8 @@
 package graphops
 
 import (
+	"slices"
+
 	"github.com/pkg/errors"
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
@@ -22,6 +24,7 @@ type Plan struct {
 	updates []Update
 	leaves  gorgonia.Nodes
 	states  []*State
+	also    []*State // that the new values depend on, but not as leaves
 	prog    *kernel.Program
 	targets []int // by update: its leaf
 	bound   []binding
@@ -31,10 +34,10 @@ type Plan struct {
 
 type planConfig struct {
 	store *Store
-	when  Expr
-	group []condition
+	when  []condition
 }
 
+// condition holds for its targets, or for all if there are none.
 type condition struct {
 	when    Expr
 	targets gorgonia.Nodes
@@ -55,7 +58,7 @@ func compile(updates []Update, c planConfig) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{updates: updates}
+	p := &Plan{updates: slices.Clone(updates)}
 	index := map[*gorgonia.Node]int{}
 	leaf := func(n *gorgonia.Node) int {
 		i, ok := index[n]
@@ -131,30 +134,26 @@ func (u Update) check() error {
 // conditions gives the condition of each update; the zero Expr where there is none.
 func (c planConfig) conditions(updates []Update) ([]Expr, error) {
 	conds := make([]Expr, len(updates))
-	for _, g := range append([]condition{{when: c.when}}, c.group...) {
-		if g.when.x == nil && g.targets == nil {
-			continue
-		}
+	for _, g := range c.when {
 		if err := g.when.Err(); err != nil {
 			return nil, errors.Wrap(err, "graphops: When")
 		}
 		if !g.when.x.scalar || !g.when.x.op.IsCondition() {
 			return nil, errors.New("graphops: When needs a scalar condition, such as a comparison of scalars or All of one")
 		}
-		found := 0
-		for i, u := range updates {
-			if g.targets != nil && !g.targets.Contains(u.Target) {
-				continue
-			}
-			found++
-			if conds[i].x == nil {
-				conds[i] = g.when
-			} else {
-				conds[i] = conds[i].And(g.when)
+		for _, n := range g.targets {
+			if !slices.ContainsFunc(updates, func(u Update) bool { return u.Target == n }) {
+				return nil, errors.Errorf("graphops: When names %s, which is not updated", nodeName(n))
 			}
 		}
-		if found < len(g.targets) {
-			return nil, errors.New("graphops: When names a target that is not updated")
+		for i, u := range updates {
+			switch {
+			case len(g.targets) > 0 && !g.targets.Contains(u.Target):
+			case conds[i].x == nil:
+				conds[i] = g.when
+			default:
+				conds[i] = conds[i].And(g.when)
+			}
 		}
 	}
 	return conds, nil
@@ -165,12 +164,20 @@ func (p *Plan) Leaves() gorgonia.Nodes { return p.leaves }
 
 // Run computes every new value from the old values of everything, then writes all of them, in place. values follow Leaves;
 // for a leaf that is a node of the plan's store the value may be nil and is then the store's. An error leaves every value
-// as it was; it names the node. Values may be views, or share memory with each other, as long as no two targets do.
+// as it was; it names the node. Values may be views, or share memory with each other, as long
+// as the ranges of memory of no two targets overlap.
 func (p *Plan) Run(values []gorgonia.Value) error {
 	if len(values) != len(p.leaves) {
 		return errors.Errorf("graphops: %d values for %d leaves", len(values), len(p.leaves))
 	}
 	defer p.release()
+	for _, st := range p.also {
+		if st != nil {
+			if _, err := st.Value(); err != nil {
+				return err
+			}
+		}
+	}
 	for i, v := range values {
 		if err := p.bind(i, v); err != nil {
 			return errors.Wrapf(err, "graphops: %s", nodeName(p.leaves[i]))
@@ -209,7 +216,7 @@ func (p *Plan) release() {
 func (p *Plan) explain(err error) error {
 	switch e := err.(type) {
 	case kernel.ConflictError:
-		return errors.Errorf("graphops: %s and %s share memory, so they cannot both be updated; give one a copy of its own",
+		return errors.Errorf("graphops: %s and %s share memory (their ranges overlap), so they cannot both be updated; give one a copy of its own",
 			nodeName(p.updates[e.A].Target), nodeName(p.updates[e.B].Target))
 	case kernel.IntegerError:
 		return errors.Errorf("graphops: the new value of %s is %v, which is not a whole number", nodeName(p.updates[e.Store].Target), e.Value)

@@ -112,7 +112,7 @@ func (p *primitive) DiffWRT(n int) []bool {
 
 // SymDiff builds the derivatives, as primitives too.
 func (p *primitive) SymDiff(in gorgonia.Nodes, out, grad *gorgonia.Node) (gorgonia.Nodes, error) {
-	x := &expander{g: out.Graph(), memo: map[*expr]*gorgonia.Node{}}
+	x := newExpander(in[0])
 	ds := make(gorgonia.Nodes, len(in))
 	if p.kernel == kernel.Leaf {
 		n, err := x.convert(grad, p.dts[0])
@@ -184,7 +184,7 @@ func (p *primitive) kernelDerivatives(x []Expr, y, grad Expr) []Expr {
 		return []Expr{first.Select(grad, zero), first.Select(zero, grad)}
 	case kernel.Pow:
 		base := grad.Mul(x[1]).Mul(a.Pow(x[1].Sub(Const(1))))
-		return []Expr{base, a.Greater(zero).Select(grad.Mul(y).Mul(a.Log()), zero)}
+		return []Expr{x[1].NotEqual(zero).Select(base, zero), a.Greater(zero).Select(grad.Mul(y).Mul(a.Log()), zero)}
 	case kernel.Select:
 		cond := a.NotEqual(zero)
 		return []Expr{zero, cond.Select(grad, zero), cond.Select(zero, grad)}

@@ -39,13 +39,12 @@ type State struct {
 }
 
 // NewStore makes an empty store.
-func NewStore() *Store {
-	return &Store{byName: map[string]*State{}, nodes: map[weak.Pointer[gorgonia.Node]]*State{}}
-}
+func NewStore() *Store { return &Store{} }
 
 // Slot returns the slot of that name, filled with a value at its first use. param says which parameter it is for, or "".
 // Asking for it with another dtype or shape is an error.
-func (s *Store) Slot(name, param string, dt tensor.Dtype, shape tensor.Shape, fill float64) (*State, error) {
+func (s *Store) Slot(name, param string, dt tensor.Dtype, shape tensor.Shape, fill float64) (st *State, err error) {
+	defer rescue(&err, "slot "+name) // of an impossible shape
 	if dt != tensor.Float32 && dt != tensor.Float64 {
 		return nil, errors.Errorf("graphops: slot %q: dtype must be float32 or float64, not %v", name, dt)
 	}
@@ -64,7 +63,7 @@ func (s *Store) Slot(name, param string, dt tensor.Dtype, shape tensor.Shape, fi
 	default:
 		v = gorgonia.NewF64(0)
 	}
-	st := s.add(&State{name: name, kind: Slot, param: param, fill: fill, value: v})
+	st = s.add(&State{name: name, kind: Slot, param: param, fill: fill, value: v})
 	return st, st.reset()
 }
 
@@ -83,6 +82,9 @@ func (s *Store) Counter(name string) (*State, error) {
 // hyperparameter on every graph. check refuses values out of its range; it is asked by Set, and by a run that finds that
 // gorgonia.Let gave a node another value.
 func (s *Store) Hyper(name string, field *float64, check func(float64) error) (*State, error) {
+	if field == nil {
+		return nil, errors.Errorf("graphops: the field of %q is nil", name)
+	}
 	v := (*gorgonia.F64)(field)
 	if old := s.byName[name]; old != nil {
 		if old.kind != Hyper || old.value != gorgonia.Value(v) {
@@ -94,6 +96,9 @@ func (s *Store) Hyper(name string, field *float64, check func(float64) error) (*
 }
 
 func (s *Store) add(st *State) *State {
+	if s.byName == nil {
+		s.byName, s.nodes = map[string]*State{}, map[weak.Pointer[gorgonia.Node]]*State{}
+	}
 	st.store = s
 	s.byName[st.name] = st
 	s.states = append(s.states, st)
@@ -112,7 +117,7 @@ func (s *Store) Reset() error {
 		if st.kind == Hyper {
 			continue
 		}
-		if _, err := st.Value(); err != nil { // rebinds nodes that were given another value
+		if err := st.rebind(); err != nil { // whatever gorgonia.Let gave its nodes
 			return err
 		}
 		if err := st.reset(); err != nil {
@@ -238,8 +243,12 @@ func (st *State) adopt(v gorgonia.Value) (gorgonia.Value, error) {
 		return nil, errors.Errorf("graphops: %q was given a value of %v %v; it is %v %v",
 			st.name, v.Dtype(), v.Shape(), st.value.Dtype(), st.value.Shape())
 	}
-	if x, ok := v.(*gorgonia.F64); ok && st.check != nil {
-		if err := st.check(float64(*x)); err != nil {
+	if st.check != nil {
+		x, err := ScalarValue(v)
+		if err == nil {
+			err = st.check(x)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

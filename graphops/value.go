@@ -216,7 +216,20 @@ func nodeName(n *gorgonia.Node) string {
 
 func hasNoName(n *gorgonia.Node) bool { return n.Graph() != nil && n.Graph().ByName("").Contains(n) }
 
-// Zero sets values to zero, in place, except those that share memory with one of the values in keep.
+// ScalarValue reads a scalar, or a tensor of one element.
+func ScalarValue(v gorgonia.Value) (float64, error) {
+	m, err := memoryOf(v)
+	switch {
+	case err != nil:
+		return 0, errors.Wrap(err, "graphops")
+	case m.shape.TotalSize() != 1:
+		return 0, errors.Errorf("graphops: a value of shape %v is no scalar", m.shape)
+	}
+	return m.Scalar(), nil
+}
+
+// Zero sets values to zero, in place, except those that share memory with one of the values in keep. An error leaves all as
+// they were.
 func Zero(values, keep []gorgonia.Value) error {
 	type span struct{ lo, hi uintptr }
 	var kept []span
@@ -232,19 +245,37 @@ func Zero(values, keep []gorgonia.Value) error {
 	for i := 1; i < len(kept); i++ { // so that the ends rise too
 		kept[i].hi = max(kept[i].hi, kept[i-1].hi)
 	}
+	var clear []memory
 	for _, v := range values {
-		var b binding
-		a, err := b.bind(v, v.Dtype(), v.Shape())
+		m, err := memoryOf(v)
 		if err != nil {
 			return errors.Wrap(err, "graphops: Zero")
 		}
-		lo, hi := b.Bytes()
+		lo, hi := m.Bytes()
 		i, _ := slices.BinarySearchFunc(kept, hi, func(s span, hi uintptr) int { return cmp.Compare(s.lo, hi) })
-		if i > 0 && kept[i-1].hi > lo {
-			continue
+		if i == 0 || kept[i-1].hi <= lo {
+			clear = append(clear, m)
 		}
-		kernel.Zero(a)
-		b.flush()
+	}
+	for _, m := range clear {
+		m.zero()
 	}
 	return nil
+}
+
+// zero sets the elements to zero, and nothing between them.
+func (m memory) zero() {
+	if m.strides == nil {
+		kernel.Zero(m.Array)
+		return
+	}
+	n := m.shape.TotalSize()
+	switch m.Type {
+	case kernel.Float32:
+		transfer(m, make([]float32, n), true)
+	case kernel.Int64:
+		transfer(m, make([]int64, n), true)
+	default:
+		transfer(m, make([]float64, n), true)
+	}
 }

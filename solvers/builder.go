@@ -2,6 +2,7 @@ package solvers
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/pkg/errors"
@@ -20,12 +21,15 @@ type Builder struct {
 
 // build is the state of one pass of a solver's rules.
 type build struct {
+	s       *Solver
 	g       *gorgonia.ExprGraph
 	store   *graphops.Store
 	bound   map[string]*gorgonia.Node // hyperparameters that are nodes of the user's
+	trial   bool                      // may meet rules that the solver does not know yet
 	updates []graphops.Update
 	counts  map[string]Expr
-	names   map[string]int // rules so far, by name
+	met     map[*ruleInfo]bool
+	depth   int
 	err     error
 }
 
@@ -36,23 +40,28 @@ type ruleInfo struct {
 	fields []field
 }
 
-// Run applies another rule under its own name. It is how rules are composed.
+// maxDepth bounds how deep rules can be nested: one that runs itself would never end.
+const maxDepth = 100
+
+// Run applies another rule under its own name. It is how rules are composed. The rule must be the same object at each call of
+// Apply; one that was made in Apply would have new hyperparameters and new slots each time, and is refused.
 func (b *Builder) Run(r Rule, in []Step) ([]Step, error) {
+	if b.depth++; b.depth > maxDepth {
+		return nil, errors.Errorf("solvers: rules are nested more than %d deep; does one run itself?", maxDepth)
+	}
+	defer func() { b.depth-- }()
 	switch r := r.(type) {
 	case nil:
 		return nil, errors.New("solvers: a rule is nil")
 	case *Solver:
-		if r == nil {
-			return nil, errors.New("solvers: a solver is nil")
-		}
-		if r.err != nil {
-			return nil, r.err
+		if err := r.Err(); err != nil {
+			return nil, err
 		}
 		return b.Run(r.rule, in)
 	case *chain:
 		return r.Apply(b, in)
 	}
-	info, err := describe(r, b.names)
+	info, err := b.meet(r)
 	if err != nil {
 		return nil, err
 	}
@@ -61,6 +70,37 @@ func (b *Builder) Run(r Rule, in []Step) ([]Step, error) {
 		err = b.err
 	}
 	return out, errors.Wrap(err, info.name)
+}
+
+// meet finds the name of a rule: that of the solver's rules, or a new one for a rule that another rule holds.
+func (b *Builder) meet(r Rule) (*ruleInfo, error) {
+	for _, info := range b.s.rules {
+		if !b.met[info] && sameRule(info.rule, r) {
+			b.met[info] = true
+			return info, nil
+		}
+	}
+	if !b.trial {
+		return nil, errors.Errorf("solvers: a %T was made within Apply: make it once, where the rule that runs it is made", r)
+	}
+	info, err := describe(r, b.s.rules)
+	if err == nil {
+		err = info.validate()
+	}
+	if err != nil {
+		return nil, err
+	}
+	b.met[info] = true
+	b.s.rules = append(b.s.rules, info)
+	return info, nil
+}
+
+// sameRule compares rules by identity; functions, which have none, and no hyperparameters, by type.
+func sameRule(a, b Rule) bool {
+	if reflect.TypeOf(a) != reflect.TypeOf(b) {
+		return false
+	}
+	return !reflect.TypeOf(a).Comparable() || a == b
 }
 
 func (r *ruleInfo) apply(b *Builder, in []Step) (out []Step, err error) {

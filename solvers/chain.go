@@ -1,6 +1,10 @@
 package solvers
 
-import "github.com/pkg/errors"
+import (
+	"slices"
+
+	"github.com/pkg/errors"
+)
 
 // Chain applies rules one after the other: the steps that come out of one go into the next. Solvers are rules too, so
 //
@@ -8,7 +12,7 @@ import "github.com/pkg/errors"
 //
 // clips the gradients by their global norm and hands them to Adam. Of a solver in a chain only the rule is used; the state is
 // the chain's.
-func Chain(rules ...Rule) *Solver { return New(&chain{rules}) }
+func Chain(rules ...Rule) *Solver { return New(&chain{slices.Clone(rules)}) }
 
 type chain struct{ rules []Rule }
 

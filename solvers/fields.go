@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -24,8 +25,8 @@ type field struct {
 // Validator is a rule with conditions that concern several of its fields.
 type Validator interface{ Validate() error }
 
-// describe names a rule and finds its hyperparameters. names counts the rules so far.
-func describe(r Rule, names map[string]int) (*ruleInfo, error) {
+// describe names a rule, unlike the ones that are known, and finds its hyperparameters.
+func describe(r Rule, known []*ruleInfo) (*ruleInfo, error) {
 	v := reflect.ValueOf(r)
 	if (v.Kind() == reflect.Pointer || v.Kind() == reflect.Func) && v.IsNil() {
 		return nil, errors.Errorf("solvers: a %T is nil", r)
@@ -34,8 +35,10 @@ func describe(r Rule, names map[string]int) (*ruleInfo, error) {
 	if t := reflect.Indirect(v).Type(); t.Name() != "" {
 		info.name = strings.ToLower(t.Name())
 	}
-	names[info.name]++
-	info.name = numbered(info.name, names[info.name])
+	base := info.name
+	for i := 2; slices.ContainsFunc(known, func(k *ruleInfo) bool { return k.name == info.name }); i++ {
+		info.name = numbered(base, i)
+	}
 	err := exported(v, func(f reflect.StructField, v reflect.Value) error {
 		p, ok := v.Addr().Interface().(*float64)
 		if !ok {
@@ -51,6 +54,11 @@ func describe(r Rule, names map[string]int) (*ruleInfo, error) {
 				return errors.Errorf("solvers: %s/%s is %v; it must be in %s", info.name, name, x, in)
 			}
 			return nil
+		}
+		for _, other := range info.fields {
+			if other.name == name {
+				return errors.Errorf("solvers: %s: two fields are called %s", info.name, name)
+			}
 		}
 		info.fields = append(info.fields, field{name, p, check})
 		return nil
@@ -162,13 +170,13 @@ func setOptions(r Rule, options map[string]any) error {
 	var fields []entry
 	var known []string
 	exported(reflect.ValueOf(r), func(f reflect.StructField, v reflect.Value) error {
-		fields = append(fields, entry{fold(f.Name), v})
+		fields = append(fields, entry{letters(f.Name), v})
 		known = append(known, snake(f.Name))
 		return nil
 	})
 	from := map[string]string{}
 	for _, key := range sortedKeys(options) {
-		name := fold(key)
+		name := letters(key)
 		find := func(name string) int {
 			for i, f := range fields {
 				if f.name == name {

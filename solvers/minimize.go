@@ -16,7 +16,7 @@ import (
 // steps done; a machine that runs it, such as graphops.NewMachine(op) or a tape machine over g.SubgraphRoots(op), trains.
 //
 // The loss is a float scalar; the variables are float32 or float64 inputs of its graph. The loss that is read in a run is
-// that of before the step. Variables that the loss does not depend on are left out, with a warning; if it depends on none
+// that of before the step, unless it is itself a variable or a view of one. Variables that the loss does not depend on are left out, with a warning; if it depends on none
 // that is an error. An error leaves the graph as it was.
 //
 // A second Minimize, of another loss, on this graph or another, shares slots and counters of parameters of the same name.
@@ -43,7 +43,7 @@ func (s *Solver) Minimize(loss *gorgonia.Node, vars ...*gorgonia.Node) (*gorgoni
 
 // Updates builds what Minimize builds, without the commit: the list of all new values, as expressions on the graph of the
 // loss. It is for those who want to look at them, differentiate through them (graphops.Expand) or commit them together with
-// others.
+// others, with graphops.From(s.Store()).
 func (s *Solver) Updates(loss *gorgonia.Node, vars ...*gorgonia.Node) ([]graphops.Update, error) {
 	b, err := s.updates(loss, vars)
 	if err != nil {
@@ -59,10 +59,12 @@ func (s *Solver) Check(loss *gorgonia.Node, vars ...*gorgonia.Node) error {
 }
 
 func (s *Solver) updates(loss *gorgonia.Node, vars gorgonia.Nodes) (*build, error) {
-	names, err := s.check(loss, vars)
+	named, err := s.check(loss, vars)
 	if err != nil {
 		return nil, err
 	}
+	s.params.keep(named)
+	names := named.names
 	grads, err := graphops.Gradients(loss, vars, graphops.AllowUnused())
 	if err != nil {
 		return nil, err
@@ -81,13 +83,13 @@ func (s *Solver) updates(loss *gorgonia.Node, vars gorgonia.Nodes) (*build, erro
 		s.warned = true
 		slog.Warn("the loss does not depend on some variables, which are left out", "variables", unused)
 	}
-	return s.build(loss.Graph(), s.store, s.bound, steps)
+	return s.build(&build{g: loss.Graph(), store: s.store, bound: s.bound}, steps)
 }
 
 // check looks at all that can be wrong and returns the names of the parameters.
-func (s *Solver) check(loss *gorgonia.Node, vars gorgonia.Nodes) ([]string, error) {
-	if s.err != nil {
-		return nil, s.err
+func (s *Solver) check(loss *gorgonia.Node, vars gorgonia.Nodes) (*naming, error) {
+	if err := s.Err(); err != nil {
+		return nil, err
 	}
 	if err := s.checkNodes(loss, vars); err != nil {
 		return nil, err
@@ -97,16 +99,16 @@ func (s *Solver) check(loss *gorgonia.Node, vars gorgonia.Nodes) ([]string, erro
 	for i, v := range vars {
 		model[i], forms[i] = v, form{v.Dtype(), v.Shape()}
 	}
-	names, err := s.params.names(model)
+	named, err := s.params.name(model)
 	if err != nil {
 		return nil, err
 	}
 	for i, f := range forms {
-		if err := s.params.check(names[i], f); err != nil {
+		if err := s.params.check(named.names[i], f); err != nil {
 			return nil, err
 		}
 	}
-	return names, s.trial(names, forms)
+	return named, s.trial(named.names, forms)
 }
 
 func (s *Solver) checkNodes(loss *gorgonia.Node, vars gorgonia.Nodes) error {
@@ -154,7 +156,7 @@ func (s *Solver) checkNodes(loss *gorgonia.Node, vars gorgonia.Nodes) error {
 // trial applies the rules to parameters and gradients of the same form on a graph of their own, with a store of its own, so
 // that whatever a rule refuses is refused before anything is made.
 func (s *Solver) trial(names []string, forms []form) error {
-	p, err := s.private(names, forms, graphops.NewStore())
+	p, err := s.private(names, forms, graphops.NewStore(), true)
 	if err != nil {
 		return err
 	}
@@ -163,11 +165,11 @@ func (s *Solver) trial(names []string, forms []form) error {
 }
 
 // build applies the rules to steps, and says once and for all that a step is subtracted.
-func (s *Solver) build(g *gorgonia.ExprGraph, store *graphops.Store, bound map[string]*gorgonia.Node, in []Step) (*build, error) {
+func (s *Solver) build(b *build, in []Step) (*build, error) {
 	if err := s.validate(); err != nil {
 		return nil, err
 	}
-	b := &build{g: g, store: store, bound: bound, counts: map[string]Expr{}, names: map[string]int{}}
+	b.s, b.counts, b.met = s, map[string]Expr{}, map[*ruleInfo]bool{}
 	given := map[*gorgonia.Node]bool{}
 	for _, st := range in {
 		given[st.Param.Node] = true

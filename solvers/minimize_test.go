@@ -51,7 +51,7 @@ func TestMinimizeRefuses(t *testing.T) {
 			require.ErrorContains(t, err, c.want, name)
 			require.ErrorContains(t, s.Check(c.loss, c.vars...), c.want, name)
 			require.Equal(t, nodes, len(m.g.AllNodes())+len(f32.g.AllNodes()), name)
-			require.Empty(t, s.States(), name)
+			require.Empty(t, s.Store().States(), name)
 		}
 	}
 	// another form of a parameter of that name
@@ -112,7 +112,7 @@ func TestConfusableParameters(t *testing.T) {
 		run(t, must(s.Minimize(loss, w1, w2, n1, n2)), 2)
 		require.InDeltaSlice(t, []float64{.75, 1.75, .75, 1.75, 2.75, 4.75, .75, .75, .75, .75}, floats(w1.Value(), w2.Value(), n1.Value(), n2.Value()), 1e-15)
 		var names []string
-		for _, st := range s.States() {
+		for _, st := range s.Store().States() {
 			if st.Kind() == graphops.Slot {
 				names = append(names, st.Name())
 			}

@@ -12,8 +12,16 @@ import (
 // params gives parameters names that stay theirs.
 type params struct {
 	node   map[weak.Pointer[gorgonia.Node]]string
-	other  map[gorgonia.ValueGrad]string // nameless ones that are no nodes
+	other  map[gorgonia.ValueGrad]string // that are no nodes and either nameless or, last time, of a name that several had
 	form   map[string]form
+	serial int // of the last nameless one
+}
+
+// naming is a list of names that is not kept yet, as what is done with it may still be refused.
+type naming struct {
+	model  []gorgonia.ValueGrad
+	names  []string
+	twin   []bool
 	serial int
 }
 
@@ -23,13 +31,10 @@ type form struct {
 	shape tensor.Shape
 }
 
-// names finds the names of a list of parameters. Those that were seen before keep theirs; a new one takes its own name,
+// name finds the names of a list of parameters. Those that were seen before keep theirs; a new one takes its own name,
 // numbered where another parameter of the list or of the same graph has it.
-func (p *params) names(model []gorgonia.ValueGrad) ([]string, error) {
-	if p.node == nil {
-		p.node, p.other, p.form = map[weak.Pointer[gorgonia.Node]]string{}, map[gorgonia.ValueGrad]string{}, map[string]form{}
-	}
-	out := make([]string, len(model))
+func (p *params) name(model []gorgonia.ValueGrad) (*naming, error) {
+	out := &naming{model: model, names: make([]string, len(model)), twin: make([]bool, len(model)), serial: p.serial}
 	used := map[string]bool{}
 	for i, m := range model {
 		if v := reflect.ValueOf(m); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
@@ -44,41 +49,54 @@ func (p *params) names(model []gorgonia.ValueGrad) ([]string, error) {
 		if used[name] {
 			return nil, errors.Errorf("solvers: parameter %q is listed twice", name)
 		}
-		out[i], used[name] = name, true
+		out.names[i], out.twin[i], used[name] = name, asNode(m) == nil, true
 	}
+	first := map[string]int{}
 	for i, m := range model {
-		if out[i] != "" {
+		if out.names[i] != "" {
 			continue
 		}
 		base, n := ownName(m), asNode(m)
-		for k := 1; ; k++ {
+		for k := 1; out.names[i] == ""; k++ {
+			try := numbered(base, k)
 			if base == "" {
-				p.serial++
-				out[i] = numbered("param", p.serial)
-			} else {
-				out[i] = numbered(base, k)
+				out.serial++
+				try = numbered("param", out.serial)
 			}
-			if !used[out[i]] && (base == "" || !p.onGraph(n, out[i])) {
-				break
+			if !used[try] && (base == "" || !p.onGraph(n, try)) {
+				out.names[i], used[try] = try, true
 			}
 		}
-		used[out[i]] = true
-		switch {
-		case n != nil:
-			p.prune()
-			p.node[weak.Make(n)] = out[i]
-		case base == "":
-			p.other[m] = out[i]
+		if j, twice := first[base]; twice && base != "" {
+			out.twin[i], out.twin[j] = n == nil, asNode(model[j]) == nil
+		} else {
+			first[base] = i
 		}
 	}
 	return out, nil
+}
+
+// keep remembers names from now on.
+func (p *params) keep(n *naming) {
+	if p.node == nil {
+		p.node, p.other, p.form = map[weak.Pointer[gorgonia.Node]]string{}, map[gorgonia.ValueGrad]string{}, map[string]form{}
+	}
+	p.prune()
+	p.serial = n.serial
+	for i, m := range n.model {
+		if node := asNode(m); node != nil {
+			p.node[weak.Make(node)] = n.names[i]
+		} else if n.twin[i] || ownName(m) == "" {
+			p.other[m] = n.names[i]
+		}
+	}
 }
 
 // known is the name that a parameter got before.
 func (p *params) known(m gorgonia.ValueGrad) (name string, ok bool) {
 	if n := asNode(m); n != nil {
 		name, ok = p.node[weak.Make(n)]
-	} else if ownName(m) == "" {
+	} else {
 		name, ok = p.other[m]
 	}
 	return name, ok
@@ -94,8 +112,14 @@ func (p *params) onGraph(n *gorgonia.Node, name string) bool {
 	return false
 }
 
-// prune forgets nodes that nobody holds any more: whoever builds a graph for each step leaves many.
+// prune forgets nodes that nobody holds any more: whoever builds a graph for each step leaves many. Of ValueGrads that are
+// wrapped anew for each step it cannot know, so it bounds their number.
 func (p *params) prune() {
+	for m := range p.other {
+		if len(p.other) > 2*len(p.form)+1024 && ownName(m) != "" {
+			delete(p.other, m)
+		}
+	}
 	if len(p.node) < 2*len(p.form)+64 {
 		return
 	}

@@ -73,17 +73,22 @@ func Names() []string {
 
 // FromConfig makes a solver by name, with options by the names of the rule's fields in snake case: "learning_rate". Values
 // are numbers, truth values and strings as JSON has them. An unknown name or option is an error with a suggestion.
-func FromConfig(name string, options map[string]any, opts ...Option) (*Solver, error) {
+func FromConfig(name string, options map[string]any, opts ...Option) (_ *Solver, err error) {
 	factory, err := Lookup(name)
 	if err != nil {
 		return nil, err
 	}
-	r := factory()
-	for s, ok := r.(*Solver); ok && s != nil; s, ok = r.(*Solver) {
-		if s.err != nil {
-			return nil, s.err
+	defer func() {
+		if p := recover(); p != nil {
+			err = errors.Errorf("solvers: the factory of %q panicked: %v", name, p)
 		}
-		r = s.rule
+	}()
+	r := factory()
+	for s, ok := r.(*Solver); ok; s, ok = r.(*Solver) {
+		if err := s.Err(); err != nil {
+			return nil, err
+		}
+		r, opts = s.rule, append([]Option{s.options()}, opts...)
 	}
 	r = addressable(r)
 	if err := setOptions(r, options); err != nil {
@@ -93,8 +98,13 @@ func FromConfig(name string, options map[string]any, opts ...Option) (*Solver, e
 	return s, s.err
 }
 
+// letters drops what does not distinguish names.
+func letters(name string) string {
+	return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(name))
+}
+
 func fold(name string) string {
-	s := strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(name))
+	s := letters(name)
 	if short := strings.TrimSuffix(s, "optimizer"); short != "" {
 		return short
 	}

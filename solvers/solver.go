@@ -23,7 +23,7 @@ type Solver struct {
 	expanded bool
 	missing  bool
 	store    *graphops.Store
-	rules    []*ruleInfo // all rules as they are nested, from the start
+	rules    []*ruleInfo // chained ones from the start, those that other rules run from the first trial on
 	bound    map[string]*gorgonia.Node
 	params   params
 	plans    []*stepPlan
@@ -52,7 +52,7 @@ func New(r Rule, opts ...Option) *Solver {
 			o(s)
 		}
 	}
-	if s.rules, s.err = walk(s.rule, map[string]int{}); s.err == nil {
+	if s.rules, s.err = walk(s.rule, nil); s.err == nil {
 		s.err = s.validate()
 	}
 	return s
@@ -68,35 +68,35 @@ func configured[R Rule](r R, options []func(R)) *Solver {
 	return New(r)
 }
 
-// walk lists the rules that Run will meet, in its order and with its names.
-func walk(r Rule, names map[string]int) (all []*ruleInfo, err error) {
+// walk appends the rules of a chain, in order.
+func walk(r Rule, all []*ruleInfo) (_ []*ruleInfo, err error) {
 	switch r := r.(type) {
 	case nil:
 		return nil, errors.New("solvers: the rule is nil")
 	case *Solver:
-		if r == nil || r.err != nil {
-			if r == nil {
-				return nil, errors.New("solvers: the solver is nil")
-			}
-			return nil, r.err
+		if err := r.Err(); err != nil {
+			return nil, err
 		}
-		return walk(r.rule, names)
+		return walk(r.rule, all)
 	case *chain:
 		if len(r.rules) == 0 {
 			return nil, errors.New("solvers: a chain of no rules")
 		}
 		for i, sub := range r.rules {
 			r.rules[i] = addressable(sub)
-			more, err := walk(r.rules[i], names)
-			if err != nil {
+			if all, err = walk(r.rules[i], all); err != nil {
 				return nil, err
 			}
-			all = append(all, more...)
 		}
 		return all, nil
 	}
-	info, err := describe(r, names)
-	return []*ruleInfo{info}, err
+	info, err := describe(r, all)
+	return append(all, info), err
+}
+
+// options are those that the solver was made with.
+func (s *Solver) options() Option {
+	return func(o *Solver) { o.expanded, o.missing = o.expanded || s.expanded, o.missing || s.missing }
 }
 
 func (s *Solver) validate() error {
@@ -109,7 +109,12 @@ func (s *Solver) validate() error {
 }
 
 // Err is the first mistake in the making of the solver, or nil.
-func (s *Solver) Err() error { return s.err }
+func (s *Solver) Err() error {
+	if s == nil {
+		return errors.New("solvers: the solver is nil")
+	}
+	return s.err
+}
 
 // Apply makes the solver a rule. It applies the solver's own rule, with the state of the one who builds.
 func (s *Solver) Apply(b *Builder, in []Step) ([]Step, error) { return b.Run(s, in) }
@@ -141,7 +146,8 @@ func (s *Solver) Get(name string) (float64, error) {
 		return 0, err
 	}
 	if n := s.bound[full]; n != nil {
-		return scalarValue(n)
+		v, err := graphops.ScalarValue(n.Value())
+		return v, errors.Wrapf(err, "solvers: %s", full)
 	}
 	if st := s.store.Lookup(full); st != nil {
 		if _, err := st.Value(); err != nil {
@@ -152,7 +158,7 @@ func (s *Solver) Get(name string) (float64, error) {
 }
 
 // Bind makes a scalar float node the value of a hyperparameter, for graphs that contain it: an input, or anything computed
-// (a schedule, a learned learning rate).
+// (a schedule, a learned learning rate). What the node computes is used as it is, also out of the hyperparameter's range.
 func (s *Solver) Bind(name string, n *gorgonia.Node) error {
 	full, _, err := s.hyper(name)
 	if err != nil {
@@ -161,6 +167,9 @@ func (s *Solver) Bind(name string, n *gorgonia.Node) error {
 	if err := graphops.ScalarOf(n).Err(); err != nil {
 		return errors.Wrapf(err, "solvers: %s", full)
 	}
+	if !isFloat(n.Dtype()) {
+		return errors.Errorf("solvers: %s: node %q is %v, but must be float32 or float64", full, n.Name(), n.Dtype())
+	}
 	s.bound[full] = n
 	s.plans = nil
 	return nil
@@ -168,8 +177,8 @@ func (s *Solver) Bind(name string, n *gorgonia.Node) error {
 
 // hyper resolves the name of a hyperparameter.
 func (s *Solver) hyper(name string) (full string, f field, err error) {
-	if s.err != nil {
-		return "", field{}, s.err
+	if err := s.Err(); err != nil {
+		return "", field{}, err
 	}
 	var known, hits []string
 	for _, r := range s.rules {
@@ -192,13 +201,14 @@ func (s *Solver) hyper(name string) (full string, f field, err error) {
 	return "", field{}, errors.Errorf("solvers: several rules have a %q: say which of %s", name, strings.Join(hits, ", "))
 }
 
-// States are the solver's slots, counters and hyperparameters, in the order in which they were made: none before the first
-// Step or Minimize.
-func (s *Solver) States() []*graphops.State { return s.store.States() }
+// Store holds the solver's slots, counters and hyperparameters, in the order in which they were made: none before the first
+// Step or Minimize. Who commits the list of Updates says From(s.Store()).
+func (s *Solver) Store() *graphops.Store { return s.store }
 
-// Slot is the node of a slot on a graph, "m" or "adam/m", for the parameter v of that graph; nil if there is none.
+// Slot is the node of a slot on a graph, "m" or "adam/m", for the parameter v of that graph; nil if there is none. The node is
+// made where only Step has used the slot so far.
 func (s *Solver) Slot(v *gorgonia.Node, name string) *gorgonia.Node {
-	if v == nil {
+	if v == nil || s.Err() != nil {
 		return nil
 	}
 	param, ok := s.params.known(v)
@@ -206,8 +216,8 @@ func (s *Solver) Slot(v *gorgonia.Node, name string) *gorgonia.Node {
 		return nil
 	}
 	for _, st := range s.store.States() {
-		rest, ours := strings.CutPrefix(st.Name(), param+"/")
-		if !ours || st.Kind() != graphops.Slot || rest != name && !strings.HasSuffix(rest, "/"+name) {
+		rest := strings.TrimPrefix(st.Name(), param+"/")
+		if st.Kind() != graphops.Slot || st.Param() != param || rest != name && !strings.HasSuffix(rest, "/"+name) {
 			continue
 		}
 		if n, err := st.Node(v.Graph()); err == nil {
@@ -218,14 +228,9 @@ func (s *Solver) Slot(v *gorgonia.Node, name string) *gorgonia.Node {
 }
 
 // Reset makes slots and counters what they were before the first step. Hyperparameters and parameters stay.
-func (s *Solver) Reset() error { return s.store.Reset() }
-
-func scalarValue(n *gorgonia.Node) (float64, error) {
-	switch v := n.Value().(type) {
-	case *gorgonia.F64:
-		return float64(*v), nil
-	case *gorgonia.F32:
-		return float64(*v), nil
+func (s *Solver) Reset() error {
+	if err := s.Err(); err != nil {
+		return err
 	}
-	return 0, errors.Errorf("solvers: node %q has no scalar value", n.Name())
+	return s.store.Reset()
 }

@@ -138,11 +138,11 @@ func TestBadRules(t *testing.T) {
 		}
 		require.ErrorContains(t, err, want)
 		require.Len(t, m.g.AllNodes(), nodes)
-		require.Empty(t, s.States())
+		require.Empty(t, s.Store().States())
 		a, b := random(tensor.Float64, 1, 2), random(tensor.Float64, 1, 3)
 		require.ErrorContains(t, s.Step([]G.ValueGrad{&pair{"a", a, a.Clone().(*tensor.Dense)}, &pair{"b", b, b.Clone().(*tensor.Dense)}}), want)
 		require.Equal(t, before, floats(values(m.vars)...))
-		require.Empty(t, s.States())
+		require.Empty(t, s.Store().States())
 	}
 }
 
@@ -277,7 +277,7 @@ func TestStateNames(t *testing.T) {
 	require.Nil(t, s.Slot(m.vars[0], "m"))
 	must(s.Minimize(m.loss, m.vars[0], m.vars[3]))
 	var names []string
-	for _, st := range s.States() {
+	for _, st := range s.Store().States() {
 		names = append(names, st.Name())
 	}
 	require.Equal(t, []string{"clipbyglobalnorm/max_norm", "adam/learning_rate", "adam/beta1", "adam/beta2", "adam/epsilon", "adam/step",

@@ -1,7 +1,6 @@
 package solvers
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
 
@@ -25,16 +24,17 @@ func (s *Solver) Step(model []gorgonia.ValueGrad) (err error) {
 			err = errors.Errorf("solvers: Step: %v", r)
 		}
 	}()
-	if s.err != nil {
-		return s.err
+	if err := s.Err(); err != nil {
+		return err
 	}
 	if len(model) == 0 {
 		return errors.New("solvers: there is nothing to train: the model is empty")
 	}
-	names, err := s.params.names(model)
+	named, err := s.params.name(model)
 	if err != nil {
 		return err
 	}
+	names := named.names
 	var keep []string
 	var values, grads []gorgonia.Value
 	var owned []gorgonia.Value
@@ -71,6 +71,7 @@ func (s *Solver) Step(model []gorgonia.ValueGrad) (err error) {
 	if err := p.run(values, grads); err != nil {
 		return err
 	}
+	s.params.keep(named)
 	for i, name := range keep {
 		s.params.form[name] = form{values[i].Dtype(), values[i].Shape().Clone()}
 	}
@@ -123,7 +124,7 @@ func (s *Solver) plan(names []string, values []gorgonia.Value) (*stepPlan, error
 	if err := s.trial(names, forms); err != nil {
 		return nil, err
 	}
-	p, err := s.private(names, forms, s.store)
+	p, err := s.private(names, forms, s.store, false)
 	if err != nil {
 		return nil, err
 	}
@@ -151,26 +152,26 @@ func (p *stepPlan) fits(names []string, values []gorgonia.Value) bool {
 }
 
 // private builds the update for parameters and gradients that are inputs of a graph of their own.
-func (s *Solver) private(names []string, forms []form, store *graphops.Store) (*stepPlan, error) {
+func (s *Solver) private(names []string, forms []form, store *graphops.Store, trial bool) (*stepPlan, error) {
 	g := gorgonia.NewGraph()
 	p := &stepPlan{names: slices.Clone(names), forms: forms, param: map[*gorgonia.Node]int{}, grad: map[*gorgonia.Node]int{},
 		hyper: map[*gorgonia.Node]*gorgonia.Node{}}
-	input := func(dt tensor.Dtype, shape tensor.Shape, kind string, i int) *gorgonia.Node {
-		return gorgonia.NewTensor(g, dt, len(shape), gorgonia.WithShape(shape...), gorgonia.WithName(fmt.Sprintf("%s %d", kind, i)))
+	input := func(dt tensor.Dtype, shape tensor.Shape, kind, name string) *gorgonia.Node {
+		return gorgonia.NewTensor(g, dt, len(shape), gorgonia.WithShape(shape...), gorgonia.WithName(kind+" "+name))
 	}
 	steps := make([]Step, len(names))
 	for i, f := range forms {
-		w, d := input(f.dt, f.shape, "parameter", i), input(f.dt, f.shape, "gradient", i)
+		w, d := input(f.dt, f.shape, "parameter", names[i]), input(f.dt, f.shape, "gradient of", names[i])
 		p.param[w], p.grad[d] = i, i
 		steps[i] = Step{Param{names[i], w}, graphops.Of(w), graphops.Of(d)}
 	}
 	bound := map[string]*gorgonia.Node{}
 	for name, n := range s.bound {
-		bound[name] = input(n.Dtype(), tensor.ScalarShape(), name, 0)
+		bound[name] = input(n.Dtype(), tensor.ScalarShape(), "hyperparameter", name)
 		p.hyper[bound[name]] = n
 	}
 	var err error
-	p.b, err = s.build(g, store, bound, steps)
+	p.b, err = s.build(&build{g: g, store: store, bound: bound, trial: trial}, steps)
 	return p, err
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/pkg/errors"
 
@@ -27,11 +28,15 @@ type Config struct {
 }
 
 // ReadConfig reads the JSON form. A key that is unknown or written twice, a wrong type and text after the config are errors;
-// they name the key, and suggest one that is known. Names and values of the optimizer's options are checked too.
+// they name the key, and suggest one that is known. Names and values of the optimizer's options are checked too. A null is as
+// good as an absent key.
 func ReadConfig(r io.Reader) (Config, error) {
 	c, err := readConfig(r)
 	if err == nil {
-		_, err = c.solver()
+		var s *solvers.Solver
+		if s, err = c.solver(); err == nil {
+			err = c.setRate(s)
+		}
 	}
 	if err != nil {
 		return Config{}, errors.Wrap(err, "updater: config")
@@ -40,16 +45,22 @@ func ReadConfig(r io.Reader) (Config, error) {
 }
 
 func readConfig(r io.Reader) (c Config, err error) {
+	if r == nil {
+		return c, errors.New("the reader is nil")
+	}
 	text, err := io.ReadAll(r)
 	if err != nil {
-		return c, err
-	}
-	if err := uniqueKeys(text); err != nil {
 		return c, err
 	}
 	var raw map[string]json.RawMessage
 	if err := json.Unmarshal(text, &raw); err != nil {
 		return c, errors.Wrap(err, "want a JSON object")
+	}
+	if raw == nil {
+		return c, errors.New("want a JSON object, not null")
+	}
+	if err := uniqueKeys(text); err != nil {
+		return c, err
 	}
 	into := map[string]any{"optimizer": &c.Optimizer, "learning_rate": &c.LearningRate}
 	known := slices.Sorted(maps.Keys(into))
@@ -65,11 +76,14 @@ func readConfig(r io.Reader) (c Config, err error) {
 	return c, nil
 }
 
-// uniqueKeys refuses objects with a key twice, of which encoding/json would take the last.
+// uniqueKeys refuses objects with a key twice, of which encoding/json would take the last. The text is valid JSON, so it is
+// not nested deeper than that package allows.
 func uniqueKeys(text []byte) error {
 	d := json.NewDecoder(bytes.NewReader(text))
-	var walk func(path string) error
-	walk = func(path string) error {
+	d.UseNumber()
+	var path []string
+	var walk func() error
+	walk = func() error {
 		tok, err := d.Token()
 		if err != nil {
 			return err
@@ -77,23 +91,23 @@ func uniqueKeys(text []byte) error {
 		open, _ := tok.(json.Delim)
 		seen := map[string]bool{}
 		for (open == '{' || open == '[') && d.More() {
-			at := path
 			if open == '{' {
 				key, err := d.Token()
 				if err != nil {
 					return err
 				}
 				name, _ := key.(string)
-				if at = path + "." + name; path == "" {
-					at = name
-				}
+				path = append(path, name)
 				if seen[name] {
-					return errors.Errorf("%s: the key is written twice", at)
+					return errors.Errorf("%s: the key is written twice", strings.Join(path, "."))
 				}
 				seen[name] = true
 			}
-			if err := walk(at); err != nil {
+			if err := walk(); err != nil {
 				return err
+			}
+			if open == '{' {
+				path = path[:len(path)-1]
 			}
 		}
 		if open != 0 {
@@ -101,16 +115,10 @@ func uniqueKeys(text []byte) error {
 		}
 		return err
 	}
-	if err := walk(""); err != nil {
-		return err
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return errors.New("there is text after the config")
-	}
-	return nil
+	return walk()
 }
 
-// solver makes the configured solver.
+// solver makes the configured solver, with its own learning rate.
 func (c Config) solver(opts ...solvers.Option) (s *solvers.Solver, err error) {
 	switch o := c.Optimizer.(type) {
 	case nil:
@@ -131,15 +139,15 @@ func (c Config) solver(opts ...solvers.Option) (s *solvers.Solver, err error) {
 	default:
 		err = errors.Errorf("optimizer: want a name or an object with \"class\", not %T", o)
 	}
-	if err != nil {
-		return nil, err
+	return s, err
+}
+
+// setRate gives the solver the configured learning rate.
+func (c Config) setRate(s *solvers.Solver) error {
+	if c.LearningRate == nil {
+		return nil
 	}
-	if c.LearningRate != nil {
-		if err := s.Set("learning_rate", *c.LearningRate); err != nil {
-			return nil, errors.Wrap(err, "learning_rate")
-		}
-	}
-	return s, nil
+	return errors.Wrap(s.Set("learning_rate", *c.LearningRate), "learning_rate")
 }
 
 func fromMap(o map[string]any, opts []solvers.Option) (*solvers.Solver, error) {
@@ -152,8 +160,9 @@ func fromMap(o map[string]any, opts []solvers.Option) (*solvers.Solver, error) {
 		return nil, errors.Errorf("optimizer.class: want a name, not %#v", options["class"])
 	}
 	delete(options, "class")
-	for _, key := range []string{"learning_rate", "lr"} {
-		if _, has := options[key]; has {
+	for _, key := range slices.Sorted(maps.Keys(options)) {
+		switch strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(key)) {
+		case "learningrate", "lr":
 			return nil, errors.Errorf("optimizer.%s: the learning rate does not belong here; write learning_rate beside optimizer", key)
 		}
 	}

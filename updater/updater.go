@@ -46,6 +46,9 @@ func New(loss *gorgonia.Node, vars gorgonia.Nodes, cfg Config, opts ...Option) (
 	if err := s.Check(loss, vars...); err != nil {
 		return nil, errors.Wrap(err, "updater")
 	}
+	if err := cfg.setRate(s); err != nil {
+		return nil, errors.Wrap(err, "updater: config")
+	}
 	return &Updater{loss: loss, vars: slices.Clone(vars), solver: s}, nil
 }
 
@@ -117,7 +120,7 @@ func (u *Updater) LearningRate() (float64, error) {
 
 // Slot is the node of a variable's slot, such as "m"; nil if there is none, or the optim op has not been built.
 func (u *Updater) Slot(v *gorgonia.Node, name string) *gorgonia.Node {
-	if v == nil || v.Graph() != u.loss.Graph() {
+	if v == nil || u.loss == nil || v.Graph() != u.loss.Graph() {
 		return nil
 	}
 	return u.solver.Slot(v, name)
@@ -126,7 +129,10 @@ func (u *Updater) Slot(v *gorgonia.Node, name string) *gorgonia.Node {
 // SlotNames are the names of the slots that variables have, sorted; none before the optim op is built.
 func (u *Updater) SlotNames() []string {
 	var names []string
-	for _, st := range u.solver.States() {
+	if u.solver == nil {
+		return nil
+	}
+	for _, st := range u.solver.Store().States() {
 		if st.Kind() == graphops.Slot {
 			names = append(names, st.Name()[strings.LastIndexByte(st.Name(), '/')+1:])
 		}

@@ -167,11 +167,17 @@ func TestNewRefuses(t *testing.T) {
 		_, err := New(c.loss, c.vars, c.cfg)
 		require.ErrorContains(t, err, c.want)
 	}
+	s := solvers.NewSGD()
+	_, err := New(nil, G.Nodes{w}, Config{Optimizer: s, LearningRate: new(.5)})
+	require.Error(t, err)
+	require.Equal(t, .01, must(s.Get("learning_rate"))) // a refused updater leaves the caller's solver alone
+	_, err = (&Updater{}).OptimOp()
+	require.Error(t, err)
 	u := must(New(loss, G.Nodes{w}, Config{}))
 	require.ErrorContains(t, u.SetTrainableVars(G.Nodes{w, lonely}), "not on the graph")
 	require.ErrorContains(t, u.SetTrainableVars(nil), "no variables")
 	require.Len(t, g.AllNodes(), nodes)
-	_, err := u.NewMachine(nil)
+	_, err = u.NewMachine(nil)
 	require.Error(t, err)
 	run := must(u.NewMachine(b))
 	require.NoError(t, run.RunAll())
@@ -179,10 +185,16 @@ func TestNewRefuses(t *testing.T) {
 
 func TestReadConfigRefuses(t *testing.T) {
 	for text, want := range map[string]string{
-		``:                        "EOF",
+		`null`:                     "JSON object",
+		strings.Repeat("[", 1<<20): "exceeded max depth",
+		`{"optimizer": ` + strings.Repeat(`{"a":`, 5000) + `1` + strings.Repeat(`}`, 5001): "optimizer",
+		`{"optimizer": {"class": "adam", "beta1": 1e999}}`:                                 "optimizer",
+		`{"optimizer": {"class": "adam", "LearningRate": 5}}`:                              "write learning_rate beside optimizer",
+		`{"optimizer": {"class": "adam", "beta1optimizer": 0.5}}`:                          "unknown option",
+		``:                        "unexpected end",
 		`[]`:                      "JSON object",
-		`{"optimizer": "adam"} x`: "after the config",
-		`{"optimizer": "adam"}{}`: "after the config",
+		`{"optimizer": "adam"} x`: "after top-level value",
+		`{"optimizer": "adam"}{}`: "after top-level value",
 		`{"optimiser": "adam"}`:   `optimiser: unknown key (did you mean "optimizer"?)`,
 		`{"learning_rate": "x"}`:  "learning_rate",
 		`{"learning_rate": -1}`:   "learning_rate",
@@ -202,6 +214,8 @@ func TestReadConfigRefuses(t *testing.T) {
 		_, err := ReadConfig(strings.NewReader(text))
 		require.ErrorContains(t, err, want, text)
 	}
+	_, err := ReadConfig(nil)
+	require.Error(t, err)
 	c := config(t, `{"optimizer": null, "learning_rate": null}`)
 	require.Equal(t, Config{}, c)
 	require.Equal(t, Config{LearningRate: new(0.0)}, config(t, `{"learning_rate": 0}`))

@@ -52,8 +52,8 @@ func (a Array) bytes() []byte { return unsafe.Slice((*byte)(a.Ptr), uintptr(a.Le
 // Copy copies the elements of src to dst, which has as many of the same type.
 func Copy(dst, src Array) { copy(dst.bytes(), src.bytes()) }
 
-// scalar reads the only element.
-func (a Array) scalar() float64 {
+// Scalar reads the first element.
+func (a Array) Scalar() float64 {
 	switch a.Type {
 	case Float32:
 		return float64(*(*float32)(a.Ptr))

@@ -35,7 +35,7 @@ func TestPasses(t *testing.T) {
 	require.Equal(t, []int{0, 2}, []int{p.passes[0].stores[0].store, p.passes[0].stores[1].store})
 	in := []Array{Of(make([]float64, 9)), Of(ones(9)), Of(ones(9)), Of(ones(9)), Of(ones(9))}
 	require.NoError(t, p.Run(in, nil))
-	require.Equal(t, []float64{-1, 2, 1, 0, 1}, []float64{in[0].scalar(), in[1].scalar(), in[2].scalar(), in[3].scalar(), in[4].scalar()})
+	require.Equal(t, []float64{-1, 2, 1, 0, 1}, []float64{in[0].Scalar(), in[1].Scalar(), in[2].Scalar(), in[3].Scalar(), in[4].Scalar()})
 }
 
 func ones(n int) []float64 { return slices.Repeat([]float64{1}, n) }

@@ -165,7 +165,7 @@ func (p *Program) scalar(in []Array, i int) float64 {
 	case n.Op == Const:
 		v[0] = math.Float64frombits(n.Bits)
 	case n.Op == Leaf:
-		v[0] = in[n.Leaf].scalar()
+		v[0] = in[n.Leaf].Scalar()
 	case p.reduce[i] != nil:
 		ps := p.reduce[i]
 		for c := 0; c < len(ps.consts); c += 2 {
