@@ -1,0 +1,100 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"github.com/pkg/errors"
+)
+
+// config is what the command line says. A zero batch or rate stands for the model's own default.
+type config struct {
+	model, solver, host string
+	data, report        string
+	rate                float64
+	epochs, batch       int
+	seed                uint64
+}
+
+const (
+	hostGraph    = "graph"    // the update is one fused node of the graph
+	hostExpanded = "expanded" // the update is many ordinary nodes of the graph
+	hostStep     = "step"     // the update runs outside the graph, as Gorgonia's own solvers do
+)
+
+var hosts = []string{hostGraph, hostStep, hostExpanded}
+
+// usageError marks what the caller of the program got wrong, as against what failed while it ran.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func usagef(format string, args ...any) error { return usageError{errors.Errorf(format, args...)} }
+
+func exitCode(err error) int {
+	var u usageError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &u):
+		return 2
+	}
+	return 1
+}
+
+func parseFlags(args []string, help io.Writer) (config, error) {
+	cfg := config{}
+	fs := flag.NewFlagSet("mnist", flag.ContinueOnError)
+	fs.SetOutput(io.Discard) // a parse error is returned and printed once, by main
+	fs.StringVar(&cfg.model, "model", "mlp", "what to train: "+strings.Join(modelNames(), ", "))
+	fs.StringVar(&cfg.solver, "solver", "adam", "name of the solver, as in solvers.Names()")
+	fs.StringVar(&cfg.host, "host", hostGraph, "where the solver runs: "+strings.Join(hosts, ", "))
+	fs.Float64Var(&cfg.rate, "lr", 0, "learning rate at the start; it falls linearly to 0 (default: depends on model, solver and batch)")
+	fs.IntVar(&cfg.epochs, "epochs", 3, "passes over the training images")
+	fs.IntVar(&cfg.batch, "batch", 0, "images per step (default: the model's own)")
+	fs.Uint64Var(&cfg.seed, "seed", 1, "seed of the first weights and of the order of the images")
+	fs.StringVar(&cfg.data, "data", "", "folder with the four gzipped MNIST files (default: those of the GoMNIST module)")
+	fs.StringVar(&cfg.report, "report", "", "write the results as JSON to this file")
+	if err := fs.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			fmt.Fprintln(help, "Usage: go run ./examples/mnist [flags]")
+			fs.SetOutput(help)
+			fs.PrintDefaults()
+			return cfg, err
+		}
+		return cfg, usageError{err}
+	}
+	given := map[string]bool{}
+	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	return cfg, cfg.check(given, fs.Args())
+}
+
+// check refuses values that no run could use. Only a flag that was given can be wrong: the zero of the others means "default".
+func (c *config) check(given map[string]bool, rest []string) error {
+	if len(rest) > 0 {
+		return usagef("unexpected argument %q; all settings are flags, see -h", rest[0])
+	}
+	if _, ok := architectures[c.model]; !ok {
+		return usagef("unknown -model %q; have %s", c.model, strings.Join(modelNames(), ", "))
+	}
+	known := false
+	for _, h := range hosts {
+		known = known || h == c.host
+	}
+	if !known {
+		return usagef("unknown -host %q; have %s", c.host, strings.Join(hosts, ", "))
+	}
+	if given["lr"] && (!(c.rate > 0) || math.IsInf(c.rate, 0)) {
+		return usagef("-lr must be a positive number, got %v", c.rate)
+	}
+	if c.epochs < 1 {
+		return usagef("-epochs must be at least 1, got %d", c.epochs)
+	}
+	if given["batch"] && c.batch < 1 {
+		return usagef("-batch must be at least 1, got %d", c.batch)
+	}
+	return nil
+}

@@ -1,0 +1,59 @@
+// Command mnist trains a classifier of handwritten digits on the MNIST images with a Gorgonia graph and any of optimop's
+// solvers, in any of the three places where a solver can run. See README.md for the flags and the accuracy to expect.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/pkg/errors"
+)
+
+func main() {
+	err := run(os.Args[1:], os.Stdout, os.Stderr)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mnist:", err)
+	}
+	os.Exit(exitCode(err))
+}
+
+// run is the whole program: results go to stdout, the progress bar and notes to stderr.
+func run(args []string, stdout, stderr io.Writer) error {
+	cfg, err := parseFlags(args, stdout)
+	if errors.Is(err, flag.ErrHelp) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := checkReportPath(cfg.report); err != nil {
+		return err
+	}
+	data, err := openData(cfg.data, stderr)
+	if err != nil {
+		return err
+	}
+	t, err := newTrainer(cfg, data)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+
+	fmt.Fprintf(stdout, "%s on %d images, tested on %d: %s in the %s host, learning rate %.4g, batch %d\n",
+		cfg.model, data.train.len(), data.test.len(), cfg.solver, cfg.host, t.rate, t.batch)
+	var rep report
+	for epoch := 1; epoch <= cfg.epochs; epoch++ {
+		bar := newProgress(stderr, epoch, cfg.epochs, data.train.len())
+		line, err := t.epoch(epoch, bar)
+		bar.done()
+		if err != nil {
+			return errors.Wrapf(err, "epoch %d", epoch)
+		}
+		rep.add(line)
+		fmt.Fprintln(stdout, line)
+	}
+	fmt.Fprintf(stdout, "test accuracy %.2f %%\n", 100*rep.TestAccuracy)
+	return rep.save(cfg.report)
+}

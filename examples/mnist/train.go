@@ -1,0 +1,171 @@
+package main
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/pkg/errors"
+	"gorgonia.org/gorgonia"
+
+	"optimop/solvers"
+)
+
+// Streams of the seeded generators: the order of the images must not depend on how many weights were drawn.
+const (
+	weightStream  = 1
+	shuffleStream = 2
+)
+
+// trainer holds a run's state. It caches one graph per batch size: the usual size and that of an epoch's short last batch.
+type trainer struct {
+	model  *model
+	data   *dataset
+	solver *solvers.Solver
+	host   string
+	rate   float64 // at the first step
+	batch  int
+	steps  int // of the whole run
+	step   int // done so far
+	order  []int
+	rng    *rand.Rand
+
+	learners   map[int]*learner
+	predictors map[int]*predictor
+}
+
+func newTrainer(cfg config, data *dataset) (*trainer, error) {
+	arch := architectures[cfg.model]
+	t := &trainer{
+		model: newModel(arch, cfg.seed), data: data, host: cfg.host, batch: cfg.batch,
+		rng:      rand.New(rand.NewPCG(cfg.seed, shuffleStream)),
+		learners: map[int]*learner{}, predictors: map[int]*predictor{},
+	}
+	if t.batch == 0 {
+		t.batch = arch.batch
+	}
+	var opts []solvers.Option
+	if cfg.host == hostExpanded {
+		opts = append(opts, solvers.Expanded())
+	}
+	var err error
+	if t.solver, err = solvers.FromConfig(cfg.solver, nil, opts...); err != nil {
+		return nil, usageError{err}
+	}
+	if t.rate, err = startRate(cfg, arch, t.batch, t.solver); err != nil {
+		return nil, err
+	}
+	n := data.train.len()
+	t.steps = cfg.epochs * ((n + t.batch - 1) / t.batch)
+	for i := range n {
+		t.order = append(t.order, i)
+	}
+	return t, nil
+}
+
+// epoch trains on every image once, in a new order, and then measures the accuracy on the test images.
+func (t *trainer) epoch(number int, bar *progress) (epochResult, error) {
+	start := time.Now()
+	t.rng.Shuffle(len(t.order), func(i, j int) { t.order[i], t.order[j] = t.order[j], t.order[i] })
+	sum := 0.0
+	for part := range batches(t.order, t.batch) {
+		loss, err := t.train(part)
+		if err != nil {
+			return epochResult{}, err
+		}
+		sum += loss * float64(len(part)) // the last batch may be short: weigh each by its images
+		bar.add(len(part))
+	}
+	n := float64(len(t.order))
+	seconds := time.Since(start).Seconds()
+	correct, err := t.correct(t.data.test)
+	if err != nil {
+		return epochResult{}, err
+	}
+	return epochResult{
+		Epoch: number, TrainLoss: sum / n, TestAccuracy: float64(correct) / float64(t.data.test.len()),
+		Seconds: seconds, ImagesPerSecond: n / seconds,
+	}, nil
+}
+
+// train makes one step and returns the batch's mean loss from before it.
+func (t *trainer) train(numbers []int) (float64, error) {
+	rate := t.rate * float64(t.steps-t.step) / float64(t.steps)
+	if err := t.solver.Set("learning_rate", rate); err != nil {
+		return 0, errors.Wrap(err, "setting the learning rate")
+	}
+	l, err := t.learner(len(numbers))
+	if err != nil {
+		return 0, err
+	}
+	t.data.train.gather(numbers, l.x, l.y)
+	loss, err := l.step()
+	if err != nil {
+		return 0, errors.Wrapf(err, "step %d", t.step+1)
+	}
+	t.step++
+	if math.IsNaN(loss) || math.IsInf(loss, 0) {
+		return 0, errors.Errorf("the loss of step %d is %v; a smaller -lr may help", t.step, loss)
+	}
+	return loss, nil
+}
+
+// correct counts the images of s whose digit is recognised.
+func (t *trainer) correct(s *split) (int, error) {
+	digits, err := t.predict(s)
+	n := 0
+	for i, d := range digits {
+		if d == int(s.labels[i]) {
+			n++
+		}
+	}
+	return n, err
+}
+
+// predict returns the most probable digit of every image.
+func (t *trainer) predict(s *split) ([]int, error) {
+	numbers := make([]int, s.len())
+	for i := range numbers {
+		numbers[i] = i
+	}
+	digits := make([]int, 0, s.len())
+	for part := range batches(numbers, t.batch) {
+		p, err := t.predictor(len(part))
+		if err != nil {
+			return nil, err
+		}
+		s.gather(part, p.x, nil)
+		found, err := p.digits()
+		if err != nil {
+			return nil, errors.Wrap(err, "testing")
+		}
+		digits = append(digits, found...)
+	}
+	return digits, nil
+}
+
+// batches cuts numbers into parts of the given size; the last one may be shorter.
+func batches(numbers []int, size int) func(yield func([]int) bool) {
+	return func(yield func([]int) bool) {
+		for len(numbers) > 0 {
+			n := min(size, len(numbers))
+			if !yield(numbers[:n]) {
+				return
+			}
+			numbers = numbers[n:]
+		}
+	}
+}
+
+func (t *trainer) close() {
+	var vms []gorgonia.VM
+	for _, l := range t.learners {
+		vms = append(vms, l.vm)
+	}
+	for _, p := range t.predictors {
+		vms = append(vms, p.vm)
+	}
+	for _, vm := range vms {
+		_ = vm.Close() // a tape machine that is thrown away: nothing is lost
+	}
+}
