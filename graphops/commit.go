@@ -65,9 +65,10 @@ func From(s *Store) CommitOpt { return func(c *commitConfig) { c.store = s } }
 // values, and a run that fails before that has changed nothing. The node's value is a float64 scalar, the number of
 // runs that wrote anything.
 //
-// A node that is built after the commit and reads a target would see the new value, or not. Such readers are refused: by
-// NewMachine, and at the first run by a machine over the whole graph. A subgraph chosen by hand cannot be checked. A
-// machine that would run two commits is refused likewise, and one in gorgonia.EvalMode fails when it reaches the commit.
+// A node that is built after the commit and reads a target may see the new value. Such readers are refused: by
+// NewMachine, and at the first run by a machine over the whole graph. A
+// machine that would run two commits is refused likewise. A tape machine over a subgraph that was chosen by hand cannot be
+// checked, in neither respect: choose the nodes of one commit only. One in gorgonia.EvalMode fails when it reaches the commit.
 //
 // All checks (see Compile) come before the first node is made.
 func Commit(updates []Update, opts ...CommitOpt) (op *gorgonia.Node, err error) {
@@ -118,7 +119,14 @@ func Commit(updates []Update, opts ...CommitOpt) (op *gorgonia.Node, err error) 
 		return nil, err
 	}
 	kids := append(lead, p.leaves...)
-	o := &commitOp{op: newOp("commit", kids, tensor.Float64, tensor.ScalarShape()), plan: p, skip: len(lead), training: true}
+	name := "optim op"
+	for _, l := range labels {
+		if l != "" {
+			name += "(" + l + ")"
+			break
+		}
+	}
+	o := &commitOp{op: newOp(name, kids, tensor.Float64, tensor.ScalarShape()), plan: p, skip: len(lead), training: true}
 	guard.commit = o
 	if o.node, err = apply(o, &o.op, false, kids...); err != nil {
 		return nil, err

@@ -80,7 +80,7 @@ func (x *expander) build(e *expr) (*gorgonia.Node, error) {
 		}
 		kids[i] = n
 	}
-	p := newPrimitive(e.op, dt, kids)
+	p := newPrimitive(e.op, dt, kids, e.dims, e.shape)
 	return apply(p, &p.op, true, kids...)
 }
 
@@ -89,6 +89,6 @@ func (x *expander) convert(n *gorgonia.Node, dt tensor.Dtype) (*gorgonia.Node, e
 	if n.Dtype() == dt {
 		return n, nil
 	}
-	p := newPrimitive(kernel.Leaf, dt, gorgonia.Nodes{n})
+	p := newPrimitive(kernel.Leaf, dt, gorgonia.Nodes{n}, "", nil)
 	return apply(p, &p.op, true, n)
 }

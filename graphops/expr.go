@@ -32,6 +32,7 @@ type expr struct {
 	scalar bool
 	dt     tensor.Dtype
 	shape  tensor.Shape
+	dims   string // of a rearranging operation, for the kernel
 	err    error
 }
 
@@ -267,7 +268,7 @@ func (e *expr) lower(b *kernel.Builder, memo map[*expr]int, leaf func(*gorgonia.
 	if i, ok := memo[e]; ok {
 		return i
 	}
-	n := kernel.Node{Op: e.op, Elem: !e.scalar}
+	n := kernel.Node{Op: e.op, Elem: !e.scalar, Dims: e.dims}
 	switch {
 	case e.op == kernel.Const:
 		n.Bits = math.Float64bits(e.value)

@@ -59,10 +59,7 @@ func taken(g *gorgonia.ExprGraph, hash uint32) *gorgonia.Node {
 // is appended.
 func newInput(g *gorgonia.ExprGraph, dt tensor.Dtype, shape tensor.Shape, name string) (n *gorgonia.Node, err error) {
 	defer rescue(&err, "a node for "+name)
-	var t hm.Type = dt
-	if !shape.IsScalar() {
-		t = gorgonia.TensorType{Dims: len(shape), Of: dt}
-	}
+	t := typeOf(dt, shape)
 	unique := name
 	for i := 2; ; i++ {
 		h := hashCode(t, shape, func(w io.Writer) { io.WriteString(w, unique) }, nil)
@@ -72,6 +69,13 @@ func newInput(g *gorgonia.ExprGraph, dt tensor.Dtype, shape tensor.Shape, name s
 		unique = fmt.Sprintf("%s#%d", name, i)
 	}
 	return gorgonia.NewTensor(g, dt, len(shape), gorgonia.WithShape(shape...), gorgonia.WithName(unique)), nil
+}
+
+func typeOf(dt tensor.Dtype, shape tensor.Shape) hm.Type {
+	if shape.IsScalar() {
+		return dt
+	}
+	return gorgonia.TensorType{Dims: len(shape), Of: dt}
 }
 
 // constantOp is a float64 constant. It is no Gorgonia constant, since those are merged across dtypes, and no input, which a

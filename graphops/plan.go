@@ -97,7 +97,7 @@ func compile(updates []Update, c planConfig) (*Plan, error) {
 	for i, n := range p.leaves {
 		p.states[i] = c.store.of(n)
 	}
-	p.prog = b.Program(stores)
+	p.prog = b.Program(stores, gorgonia.WhichBLAS())
 	p.bound, p.arrays = make([]binding, len(p.leaves)), make([]kernel.Array, len(p.leaves))
 	p.span = func(leaf int) (lo, hi uintptr) { return p.bound[leaf].Bytes() }
 	return p, nil

@@ -20,6 +20,7 @@ type primitive struct {
 	op
 	kernel kernel.Op
 	dt     tensor.Dtype // of the result
+	matrix string       // kernel.Dims of a rearranging operation
 	shapes []tensor.Shape
 	dts    []tensor.Dtype
 
@@ -29,16 +30,18 @@ type primitive struct {
 	vals []kernel.Array
 }
 
-func newPrimitive(k kernel.Op, dt tensor.Dtype, kids gorgonia.Nodes) *primitive {
-	p := &primitive{kernel: k, dt: dt, in: make([]binding, len(kids)), vals: make([]kernel.Array, len(kids)+1)}
-	shape := tensor.ScalarShape()
-	p.op = newOp(k.String(), kids, dt, shape)
+func newPrimitive(k kernel.Op, dt tensor.Dtype, kids gorgonia.Nodes, dims string, shape tensor.Shape) *primitive {
+	p := &primitive{kernel: k, dt: dt, matrix: dims, in: make([]binding, len(kids)), vals: make([]kernel.Array, len(kids)+1)}
+	p.op = newOp(k.String(), kids, dt, tensor.ScalarShape())
+	if k.Rearranges() {
+		p.name, p.dims, p.out = k.String()+" "+dims, shape, typeOf(dt, shape)
+	}
 	if k == kernel.Leaf {
 		p.name = "to " + dt.String()
 	}
 	for _, c := range kids {
 		p.shapes, p.dts = append(p.shapes, c.Shape()), append(p.dts, c.Dtype())
-		if !c.IsScalar() && !k.Reduces() {
+		if !c.IsScalar() && !k.Reduces() && !k.Rearranges() {
 			p.dims, p.out = c.Shape(), c.Type()
 		}
 	}
@@ -48,7 +51,7 @@ func newPrimitive(k kernel.Op, dt tensor.Dtype, kids gorgonia.Nodes) *primitive 
 
 func (p *primitive) compile() *kernel.Program {
 	var b kernel.Builder
-	n := kernel.Node{Op: p.kernel, Elem: !p.kernel.Reduces(), Type: kernelType(p.dt), Len: p.dims.TotalSize()}
+	n := kernel.Node{Op: p.kernel, Elem: !p.kernel.Reduces(), Type: kernelType(p.dt), Len: p.dims.TotalSize(), Dims: p.matrix}
 	for i, s := range p.shapes {
 		arg := kernel.Node{Op: kernel.Leaf, Leaf: i, Type: kernelType(p.dts[i]), Len: s.TotalSize(), Elem: true}
 		if s.IsScalar() && (!p.dims.IsScalar() || p.kernel == kernel.Leaf) { // to be broadcast, or converted
@@ -60,7 +63,7 @@ func (p *primitive) compile() *kernel.Program {
 	if p.kernel != kernel.Leaf {
 		value = b.Add(n)
 	}
-	return b.Program([]kernel.Store{{Leaf: len(p.shapes), Node: value, Cond: -1}})
+	return b.Program([]kernel.Store{{Leaf: len(p.shapes), Node: value, Cond: -1}}, gorgonia.WhichBLAS())
 }
 
 func kernelType(dt tensor.Dtype) kernel.DType {
@@ -101,7 +104,7 @@ func (p *primitive) DiffWRT(n int) []bool {
 	d := make([]bool, n)
 	for i := range d {
 		switch k := p.kernel; {
-		case k.IsCondition(), k == kernel.Sign, k == kernel.Floor, k == kernel.Select && i == 0:
+		case k.IsCondition(), k == kernel.Sign, k == kernel.Floor, k == kernel.SingularPair, k == kernel.Select && i == 0:
 		case k == kernel.Leaf && p.dts[0] != tensor.Float32 && p.dts[0] != tensor.Float64:
 		default:
 			d[i] = true
@@ -192,6 +195,14 @@ func (p *primitive) kernelDerivatives(x []Expr, y, grad Expr) []Expr {
 		return []Expr{a.Equal(a).Or(a.NotEqual(a)).Select(grad, zero)} // grad for every element
 	case kernel.SumSquares:
 		return []Expr{a.Mul(grad.Mul(two))}
+	case kernel.MatMul:
+		return []Expr{grad.MatMul(x[1].Transpose()), a.Transpose().MatMul(grad)}
+	case kernel.Transpose:
+		return []Expr{grad.Transpose()}
+	case kernel.SumAlong:
+		return []Expr{grad.BroadcastTo(p.shapes[0])}
+	case kernel.BroadcastTo:
+		return []Expr{grad.sumTo(p.shapes[0])}
 	case kernel.MaxAll:
 		return []Expr{a.Equal(y).Select(grad, zero)}
 	}

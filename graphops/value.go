@@ -211,6 +211,9 @@ func nodeName(n *gorgonia.Node) string {
 	case n.Op() == nil && hasNoName(n):
 		return fmt.Sprintf("a nameless node of shape %v", n.Shape())
 	}
+	if _, ok := n.Op().(*commitOp); ok { // its name would list all its operands
+		return n.Op().String()
+	}
 	return strconv.Quote(n.Name())
 }
 

@@ -30,7 +30,7 @@ func TestPasses(t *testing.T) {
 	m1 := b.Add(Node{Op: Add, Elem: true, Len: 9, Args: [3]int{m, g}})
 	w1 := b.Add(Node{Op: Sub, Elem: true, Len: 9, Args: [3]int{w, m}})
 	x1 := b.Add(Node{Op: Sub, Elem: true, Len: 9, Args: [3]int{x, y}})
-	p := b.Program([]Store{{0, w1, -1}, {3, x1, -1}, {1, m1, -1}})
+	p := b.Program([]Store{{0, w1, -1}, {3, x1, -1}, {1, m1, -1}}, nil)
 	require.Len(t, p.passes, 2)
 	require.Equal(t, []int{0, 2}, []int{p.passes[0].stores[0].store, p.passes[0].stores[1].store})
 	in := []Array{Of(make([]float64, 9)), Of(ones(9)), Of(ones(9)), Of(ones(9)), Of(ones(9))}
@@ -44,7 +44,7 @@ func ones(n int) []float64 { return slices.Repeat([]float64{1}, n) }
 func TestStaging(t *testing.T) {
 	var b Builder
 	x, y := vector(&b, 0, 600), vector(&b, 1, 600)
-	p := b.Program([]Store{{0, y, -1}, {1, x, -1}})
+	p := b.Program([]Store{{0, y, -1}, {1, x, -1}}, nil)
 	back := make([]float64, 1300)
 	for i := range back {
 		back[i] = float64(i)
@@ -57,7 +57,7 @@ func TestStaging(t *testing.T) {
 	require.Equal(t, ConflictError{0, 1}, p.Run([]Array{Of(swap[:600]), Of(swap[599:1199])}, nil))
 
 	var c Builder
-	shift := c.Program([]Store{{0, vector(&c, 1, 600), -1}})
+	shift := c.Program([]Store{{0, vector(&c, 1, 600), -1}}, nil)
 	for _, lo := range []int{0, 1, 255, 256, 257} {
 		for _, down := range []bool{true, false} {
 			s := slices.Clone(back)
@@ -77,7 +77,7 @@ func TestSumOrder(t *testing.T) {
 	x := slices.Repeat([]float64{.1}, n)
 	var b Builder
 	out := b.Add(Node{Op: Sum, Args: [3]int{vector(&b, 0, n)}})
-	p := b.Program([]Store{{1, out, -1}})
+	p := b.Program([]Store{{1, out, -1}}, nil)
 	got := make([]float64, 1)
 	require.NoError(t, p.Run([]Array{Of(x), Of(got)}, nil))
 	require.InEpsilon(t, .1*float64(n), got[0], 1e-15)
@@ -87,7 +87,7 @@ func TestIntegers(t *testing.T) {
 	var b Builder
 	n := b.Add(Node{Op: Leaf, Leaf: 0})
 	half := b.Add(Node{Op: Const, Bits: math.Float64bits(.5)})
-	p := b.Program([]Store{{0, b.Add(Node{Op: Mul, Args: [3]int{n, half}}), -1}})
+	p := b.Program([]Store{{0, b.Add(Node{Op: Mul, Args: [3]int{n, half}}), -1}}, nil)
 	x := []int64{6}
 	require.NoError(t, p.Run([]Array{Of(x)}, nil))
 	require.Equal(t, IntegerError{0, 1.5}, p.Run([]Array{Of(x)}, nil))
@@ -101,7 +101,7 @@ func TestRunAllocatesNothing(t *testing.T) {
 	var b Builder
 	x := vector(&b, 0, 1000)
 	norm := b.Add(Node{Op: SumSquares, Args: [3]int{x}})
-	p := b.Program([]Store{{0, b.Add(Node{Op: Div, Elem: true, Len: 1000, Args: [3]int{x, norm}}), norm}, {1, norm, -1}})
+	p := b.Program([]Store{{0, b.Add(Node{Op: Div, Elem: true, Len: 1000, Args: [3]int{x, norm}}), norm}, {1, norm, -1}}, nil)
 	in := []Array{Of(ones(1000)), Of(make([]float64, 1))}
 	require.Zero(t, testing.AllocsPerRun(10, func() {
 		if err := p.Run(in, nil); err != nil {

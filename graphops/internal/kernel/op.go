@@ -43,6 +43,12 @@ const (
 	SumSquares // of the squares of all elements, squared in float64
 	MaxAll     // largest element, -Inf of none, NaN if any is
 	All        // 1 if every element is true
+
+	MatMul       // of two matrices
+	Transpose    // of a matrix
+	SumAlong     // over some axes, which keep length 1; added in float64
+	BroadcastTo  // repeats axes of length 1
+	SingularPair // u·vᵀ of the largest singular value of a matrix
 )
 
 var names = [...]string{
@@ -54,6 +60,7 @@ var names = [...]string{
 	And: "and", Or: "or",
 	Select: "select",
 	Sum:    "sum", SumSquares: "sumsquares", MaxAll: "maxall", All: "all",
+	MatMul: "matmul", Transpose: "transpose", SumAlong: "sumalong", BroadcastTo: "broadcast", SingularPair: "singularpair",
 }
 
 func (o Op) String() string { return names[o] }
@@ -69,12 +76,18 @@ func (o Op) Arity() int {
 		return 2
 	case o == Select:
 		return 3
+	case o == MatMul:
+		return 2
 	}
 	return 1
 }
 
 // Reduces reports whether o turns all elements of its operand into one float64.
-func (o Op) Reduces() bool { return o >= Sum }
+func (o Op) Reduces() bool { return o >= Sum && o <= All }
+
+// Rearranges reports whether an element of the result of o depends on elements of its operands at other places, so that all
+// of them must be there before.
+func (o Op) Rearranges() bool { return o >= MatMul }
 
 // IsCondition reports whether the result of o is a truth value.
 func (o Op) IsCondition() bool {

@@ -14,6 +14,7 @@ type Node struct {
 	Args [3]int // indices of earlier nodes, Op.Arity() of them
 	Leaf int    // of a Leaf: the index of its array
 	Bits uint64 // of a Const: math.Float64bits of its value
+	Dims string // of a rearranging operation: see Dims
 }
 
 // Store writes the value of a node into an array.
@@ -53,6 +54,11 @@ type Program struct {
 	known   []bool    // by node: value is of this run
 	written []bool    // by store: done in this run
 	targets []target
+	leaves  int      // arrays that are bound
+	arrays  []Array  // those, and one for each of whole
+	whole   []*whole // values that must be there as a whole
+	wholeOf map[int]int
+	blas    BLAS
 	acc     accumulator
 	f32     []float32
 	f64     []float64
@@ -65,7 +71,8 @@ type pass struct {
 	cond   int
 	steps  []step
 	consts []int // scalar nodes among the operands, each broadcast to a strip
-	leaves []int // arrays read
+	leaves []int // bound arrays read
+	needs  []int // whole values read
 	stores []passStore
 	result operand // of a reduction: what is reduced
 	memo   map[int]operand
@@ -98,8 +105,16 @@ const (
 )
 
 // Program compiles stores.
-func (b *Builder) Program(stores []Store) *Program {
-	p := &Program{nodes: b.nodes, stores: stores}
+func (b *Builder) Program(stores []Store, blas BLAS) *Program {
+	p := &Program{nodes: b.nodes, stores: stores, blas: blas, wholeOf: map[int]int{}}
+	for _, n := range p.nodes {
+		if n.Op == Leaf {
+			p.leaves = max(p.leaves, n.Leaf+1)
+		}
+	}
+	for _, s := range stores {
+		p.leaves = max(p.leaves, s.Leaf+1)
+	}
 	p.reduce = make([]*pass, len(p.nodes))
 	p.value, p.known = make([]float64, len(p.nodes)), make([]bool, len(p.nodes))
 	p.written = make([]bool, len(stores))
@@ -127,7 +142,11 @@ func (b *Builder) Program(stores []Store) *Program {
 			p.scalars = append(p.scalars, i)
 		}
 	}
-	for _, ps := range append(slices.Clone(p.passes), p.reduce...) {
+	all := append(slices.Clone(p.passes), p.reduce...)
+	for _, w := range p.whole {
+		all = append(all, w.pass)
+	}
+	for _, ps := range all {
 		if ps != nil {
 			ps.memo = nil
 			p.reserve(ps)
@@ -154,6 +173,10 @@ func (ps *pass) use(p *Program, i int) (o operand) {
 	case n.Op == Leaf:
 		o = operand{array, n.Leaf}
 		ps.leaves = append(ps.leaves, n.Leaf)
+	case n.Op.Rearranges():
+		k := p.needWhole(i)
+		o = operand{array, p.leaves + k}
+		ps.needs = append(ps.needs, k)
 	default:
 		s := step{op: n.Op}
 		for k := range n.Op.Arity() {
@@ -216,7 +239,7 @@ func (p *Program) components() [][]int {
 	visit = func(c class, s, i int) {
 		n := p.nodes[i]
 		switch {
-		case !n.Elem:
+		case !n.Elem, n.Op.Rearranges():
 		case n.Op == Leaf:
 			if targets[n.Leaf] {
 				claim(c, s, -1-n.Leaf)

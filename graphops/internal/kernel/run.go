@@ -39,6 +39,12 @@ func (e IntegerError) Error() string {
 // leaves everything unwritten.
 func (p *Program) Run(in []Array, span func(leaf int) (lo, hi uintptr)) error {
 	clear(p.known)
+	p.arrays = append(p.arrays[:0], in...)
+	for _, w := range p.whole {
+		w.done = false
+		p.arrays = append(p.arrays, w.value)
+	}
+	in = p.arrays
 	for i, s := range p.stores {
 		p.written[i] = s.Cond < 0 || p.scalar(in, s.Cond) != 0
 	}
@@ -62,9 +68,7 @@ func (p *Program) Run(in []Array, span func(leaf int) (lo, hi uintptr)) error {
 			}
 		}
 		if p.active(ps) {
-			for c := 0; c < len(ps.consts); c += 2 {
-				p.scalar(in, ps.consts[c])
-			}
+			p.prepare(in, ps)
 		}
 	}
 	if err := p.plan(in); err != nil {
@@ -168,9 +172,7 @@ func (p *Program) scalar(in []Array, i int) float64 {
 		v[0] = in[n.Leaf].Scalar()
 	case p.reduce[i] != nil:
 		ps := p.reduce[i]
-		for c := 0; c < len(ps.consts); c += 2 {
-			p.scalar(in, ps.consts[c])
-		}
+		p.prepare(in, ps)
 		if ps.typ == Float32 {
 			v[0] = reduce(p, p.f32, ps, n.Op, in)
 		} else {
@@ -192,6 +194,16 @@ func (p *Program) scalar(in []Array, i int) float64 {
 	}
 	p.known[i] = true
 	return v[0]
+}
+
+// prepare evaluates what a pass reads besides bound arrays.
+func (p *Program) prepare(in []Array, ps *pass) {
+	for c := 0; c < len(ps.consts); c += 2 {
+		p.scalar(in, ps.consts[c])
+	}
+	for _, k := range ps.needs {
+		p.evaluate(in, k)
+	}
 }
 
 // at is the strip [lo,hi) of an operand.
