@@ -4,11 +4,12 @@ package solvers
 //
 //	w ← (1 − α·λ)·w, then the step of Adam
 //
-// The decay is multiplied by the learning rate, as in torch, optax and Keras, and does not pass through the moments. Slots are
-// those of Adam.
+// The decay is multiplied by the learning rate, as in torch, optax and Keras, but with RateIndependent, as in TensorFlow
+// Addons, it is w ← (1 − λ)·w. It does not pass through the moments. Slots are those of Adam.
 type AdamW struct {
 	Adam
-	WeightDecay float64 `range:"[0,inf)"` // λ, default 0.01
+	WeightDecay     float64 `range:"[0,inf)"` // λ, default 0.01
+	RateIndependent bool    // do not multiply the decay by α, default false
 }
 
 // NewAdamW makes a solver of AdamW.
@@ -18,11 +19,18 @@ func NewAdamW(options ...func(*AdamW)) *Solver {
 
 // Apply implements Rule.
 func (r *AdamW) Apply(b *Builder, in []Step) ([]Step, error) {
-	lr, wd := b.Hyper("learning_rate"), b.Hyper("weight_decay")
-	keep := one.Sub(lr.Mul(wd))
-	decayed, err := b.EachValue(in, func(s Step) Expr { return s.Value.Mul(keep) })
+	decayed, err := b.decay(in, r.RateIndependent)
 	if err != nil {
 		return nil, err
 	}
 	return r.Adam.Apply(b, decayed)
+}
+
+// decay shrinks the values by weight_decay, times learning_rate or not.
+func (b *Builder) decay(in []Step, rateIndependent bool) ([]Step, error) {
+	keep := one.Sub(b.Hyper("weight_decay"))
+	if !rateIndependent {
+		keep = one.Sub(b.Hyper("learning_rate").Mul(b.Hyper("weight_decay")))
+	}
+	return b.EachValue(in, func(s Step) Expr { return s.Value.Mul(keep) })
 }

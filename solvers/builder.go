@@ -164,7 +164,7 @@ func Fill(v float64) SlotOpt { return func(f *slotForm) { f.fill = v } }
 // OfShape gives a slot another shape than its parameter's.
 func OfShape(shape tensor.Shape) SlotOpt { return func(f *slotForm) { f.shape = shape } }
 
-// Slot is the slot of that name for the parameter of a step, of its dtype.
+// Slot is a tensor that is remembered for the parameter of a step, in its dtype and, without OfShape, its shape.
 func (b *Builder) Slot(s Step, name string, opts ...SlotOpt) Slot {
 	n := s.Param.Node
 	f := slotForm{shape: n.Shape()}
@@ -214,7 +214,8 @@ func (b *Builder) slot(param, name string, dt tensor.Dtype, f slotForm) *gorgoni
 	return nil
 }
 
-// Each replaces the delta of every step.
+// Each replaces the delta of every step. The delta of the last rule is the whole step, learning rate included, and is
+// subtracted from the parameter.
 func (b *Builder) Each(in []Step, delta func(Step) Expr) ([]Step, error) {
 	return b.each(in, func(s *Step) Expr { s.Delta = delta(*s); return s.Delta })
 }
@@ -228,6 +229,9 @@ func (b *Builder) each(in []Step, f func(*Step) Expr) ([]Step, error) {
 	out := make([]Step, len(in))
 	for i, s := range in {
 		if err := f(&s).Err(); err != nil {
+			if b.err != nil { // what made the expression fail
+				err = b.err
+			}
 			return nil, errors.Wrapf(err, "parameter %q", s.Param.Name)
 		}
 		out[i] = s

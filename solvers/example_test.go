@@ -129,3 +129,35 @@ func ExampleNew() {
 	fmt.Printf("%v %s %.1f\n", w.Value(), solver.Slot(w, "m").Name(), solver.Slot(w, "m").Value())
 	// Output: [0.5  1.5  2.5] w/signsgd/m [0.2  0.4  0.6]
 }
+
+// RMSSign is a complete optimizer of a user's own: the sign of the gradient, weighted by how sure it is.
+type RMSSign struct {
+	solvers.BaseCustomOptimizer
+	Beta float64 `range:"[0,1)"`
+}
+
+// Apply implements solvers.Rule.
+func (o *RMSSign) Apply(b *solvers.Builder, in []solvers.Step) ([]solvers.Step, error) {
+	beta := b.Hyper("beta")
+	return o.Each(b, in, func(s solvers.Step, lr solvers.Expr) solvers.Expr {
+		v := b.Slot(s, "v")
+		v1 := v.Set(v.Mul(beta).Add(s.Delta.Square().Mul(graphops.Const(1).Sub(beta))))
+		return lr.Mul(s.Delta.Sign()).Mul(v1.Sqrt().Tanh())
+	})
+}
+
+// An optimizer of your own, registered by name and used from options as a config has them.
+func ExampleBaseCustomOptimizer() {
+	err := solvers.Register("rms_sign", func() solvers.Rule {
+		return &RMSSign{solvers.BaseCustomOptimizer{LearningRate: 0.1}, 0.9}
+	})
+	solver, err2 := solvers.FromConfig("RMSSignOptimizer", map[string]any{"beta": 0.5, "use_locking": false})
+	_, loss, w := quadratic()
+	train, err3 := solver.Minimize(loss, w)
+	vm, err4 := graphops.NewMachine(train)
+	fmt.Println(err, err2, err3, err4, vm.RunAll())
+	fmt.Printf("%.4f\n", w.Value())
+	// Output:
+	// <nil> <nil> <nil> <nil> <nil>
+	// [0.9112  1.9007  2.9000]
+}

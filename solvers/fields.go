@@ -133,7 +133,10 @@ func parseRange(tag string) (interval, error) {
 	if tag == "" {
 		return interval{math.Inf(-1), math.Inf(1), true, true}, nil
 	}
-	lo, hi, ok := strings.Cut(strings.Trim(tag, "[]()"), ",")
+	if !strings.ContainsAny(tag[:1], "[(") || !strings.ContainsAny(tag[len(tag)-1:], "])") {
+		return interval{}, errors.Errorf("bad range %q", tag)
+	}
+	lo, hi, ok := strings.Cut(tag[1:len(tag)-1], ",")
 	a, err1 := strconv.ParseFloat(lo, 64)
 	b, err2 := strconv.ParseFloat(hi, 64)
 	if !ok || err1 != nil || err2 != nil {
@@ -160,20 +163,25 @@ func (r interval) String() string {
 // optionNames maps the spellings of other libraries to ours, both folded.
 var optionNames = map[string]string{"lr": "learningrate", "eps": "epsilon"}
 
-// setOptions sets fields of a rule by name, as they stand in a config. Names are compared without case, - and _; lr and eps
+// setOptions sets fields of rules by name, as they stand in a config. Names are compared without case, - and _; lr and eps
 // are understood.
-func setOptions(r Rule, options map[string]any) error {
+func setOptions(rules []*ruleInfo, options map[string]any) error {
 	type entry struct {
 		name string
 		at   reflect.Value
 	}
 	var fields []entry
 	var known []string
-	exported(reflect.ValueOf(r), func(f reflect.StructField, v reflect.Value) error {
-		fields = append(fields, entry{letters(f.Name), v})
-		known = append(known, snake(f.Name))
-		return nil
-	})
+	for _, r := range rules {
+		err := exported(reflect.ValueOf(r.rule), func(f reflect.StructField, v reflect.Value) error {
+			fields = append(fields, entry{letters(f.Name), v})
+			known = append(known, snake(f.Name))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
 	from := map[string]string{}
 	for _, key := range sortedKeys(options) {
 		name := letters(key)
@@ -189,6 +197,9 @@ func setOptions(r Rule, options map[string]any) error {
 		if i < 0 {
 			i = find(optionNames[name])
 		}
+		if i < 0 && ignored(name, options[key]) {
+			continue
+		}
 		if i < 0 {
 			return &OptionError{Option: key, Problem: "unknown option" + suggest.For(key, known)}
 		}
@@ -196,10 +207,7 @@ func setOptions(r Rule, options map[string]any) error {
 			return &OptionError{Option: key, Problem: fmt.Sprintf("%q already sets %s", other, known[i])}
 		}
 		from[fields[i].name] = key
-		v := reflect.ValueOf(options[key])
-		if n, ok := options[key].(int); ok && fields[i].at.Kind() == reflect.Float64 {
-			v = reflect.ValueOf(float64(n))
-		}
+		v := reflect.ValueOf(converted(options[key], fields[i].at.Type()))
 		if !v.IsValid() || v.Type() != fields[i].at.Type() {
 			return &OptionError{Option: key, Problem: fmt.Sprintf("want a %v, not %#v", fields[i].at.Type(), options[key])}
 		}
@@ -208,7 +216,56 @@ func setOptions(r Rule, options map[string]any) error {
 	return nil
 }
 
+// ignored reports whether an option is one of TensorFlow's that have no meaning here, with a value that it could have.
+func ignored(name string, value any) bool {
+	switch value.(type) {
+	case bool:
+		return name == "uselocking"
+	case string:
+		return name == "name"
+	}
+	return false
+}
+
+// converted turns a number or list as JSON has them into what a field wants, where nothing is lost.
+func converted(v any, want reflect.Type) any {
+	switch x := v.(type) {
+	case int:
+		if want.Kind() == reflect.Float64 {
+			return float64(x)
+		}
+	case []any:
+		if want != reflect.TypeFor[[]int]() {
+			return v
+		}
+		var ints []int
+		for _, e := range x {
+			switch n := e.(type) {
+			case int:
+				ints = append(ints, n)
+			case float64:
+				if n != float64(int(n)) {
+					return v
+				}
+				ints = append(ints, int(n))
+			default:
+				return v
+			}
+		}
+		return ints
+	}
+	return v
+}
+
 // OptionError says what is wrong with an option given by name.
 type OptionError struct{ Option, Problem string }
 
 func (e *OptionError) Error() string { return "option " + strconv.Quote(e.Option) + ": " + e.Problem }
+
+// choice checks a field that is one of some words.
+func choice(field, got string, known ...string) error {
+	if slices.Contains(known, got) {
+		return nil
+	}
+	return errors.Errorf("%s is %q; it must be one of %q", field, got, known)
+}

@@ -190,3 +190,23 @@ func TestStepNamesParameters(t *testing.T) {
 	require.ErrorContains(t, err, "alpha")
 	require.ErrorContains(t, err, "beta")
 }
+
+// A mistake in the name of a hyperparameter is what the error is about, and a field that is read directly cannot be set.
+func TestMistakesInRules(t *testing.T) {
+	step := []G.ValueGrad{&pair{"w", G.NewF64(1), G.NewF64(1)}}
+	require.ErrorContains(t, New(RuleFunc(func(b *Builder, in []Step) ([]Step, error) {
+		rate := b.Hyper("rat")
+		return b.Each(in, func(s Step) Expr { return s.Delta.Mul(rate) })
+	})).Step(step), `no exported float64 field "rat"`)
+	s := New(&direct{Rate: .5})
+	require.NoError(t, s.Step(step))
+	require.ErrorContains(t, s.Set("rate", 0), "read it with Builder.Hyper")
+	_, err := FromConfig("adam", map[string]any{"beta1": 2})
+	require.Error(t, err)
+}
+
+type direct struct{ Rate float64 }
+
+func (d *direct) Apply(b *Builder, in []Step) ([]Step, error) {
+	return b.Each(in, func(s Step) Expr { return s.Delta.Mul(graphops.Const(d.Rate)) })
+}

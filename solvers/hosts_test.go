@@ -114,8 +114,12 @@ var kinds = map[string]func(...Option) *Solver{
 	"nesterov": func(o ...Option) *Solver {
 		return New(&Momentum{LearningRate: .05, Momentum: .9, Nesterov: true}, o...)
 	},
-	"adam":  func(o ...Option) *Solver { return New(&Adam{.02, .9, .999, 1e-8}, o...) },
-	"adamw": func(o ...Option) *Solver { return New(&AdamW{Adam{.02, .9, .999, 1e-8}, .05}, o...) },
+	"adam": func(o ...Option) *Solver {
+		return New(&Adam{LearningRate: .02, Beta1: .9, Beta2: .999, Epsilon: 1e-8}, o...)
+	},
+	"adamw": func(o ...Option) *Solver {
+		return New(&AdamW{Adam: Adam{LearningRate: .02, Beta1: .9, Beta2: .999, Epsilon: 1e-8}, WeightDecay: .05}, o...)
+	},
 	"clip+adam": func(o ...Option) *Solver {
 		return New(Chain(NewClipByGlobalNorm(.05), NewAdam(func(a *Adam) { a.LearningRate = .02 })), o...)
 	},

@@ -13,10 +13,10 @@ import (
 
 // Minimize builds one training step into the graph of the loss: the gradients of the loss with respect to the variables, the
 // rules, and the commit that writes parameters, slots and counters. It returns the optim op, a scalar node that counts the
-// steps done; a machine that runs it, such as graphops.NewMachine(op) or a tape machine over g.SubgraphRoots(op), trains.
+// steps that it has done itself; a machine that runs it, such as graphops.NewMachine(op) or a tape machine over g.SubgraphRoots(op), trains.
 //
 // The loss is a float scalar; the variables are float32 or float64 inputs of its graph. The loss that is read in a run is
-// that of before the step, unless it is itself a variable or a view of one. Variables that the loss does not depend on are left out, with a warning; if it depends on none
+// the one before the step, unless it is itself a variable or a view of one. Variables that the loss does not depend on are left out, with a warning of log/slog; if it depends on none
 // that is an error. An error leaves the graph as it was.
 //
 // A second Minimize, of another loss, on this graph or another, shares slots and counters of parameters of the same name.
@@ -170,6 +170,9 @@ func (s *Solver) build(b *build, in []Step) (*build, error) {
 		return nil, err
 	}
 	b.s, b.counts, b.met = s, map[string]Expr{}, map[*ruleInfo]bool{}
+	if len(in) == 0 {
+		return nil, errors.New("solvers: there is nothing to train")
+	}
 	given := map[*gorgonia.Node]bool{}
 	for _, st := range in {
 		given[st.Param.Node] = true
@@ -178,6 +181,10 @@ func (s *Solver) build(b *build, in []Step) (*build, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(out) == 0 {
+		return nil, errors.New("solvers: the rules returned no step for any parameter")
+	}
+	s.built = s.built || !b.trial
 	for _, st := range out {
 		if !given[st.Param.Node] {
 			return nil, errors.Errorf("solvers: a rule returned a step for %q, which it was not given", st.Param.Name)

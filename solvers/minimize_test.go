@@ -43,7 +43,7 @@ func TestMinimizeRefuses(t *testing.T) {
 		"unused only":         {m.loss, G.Nodes{G.NewScalar(m.g, G.Float64, G.WithName("lonely"))}, "depends on none"},
 		"a constant in float": {f32.loss, f32.vars, "use a named scalar input"},
 	} {
-		for _, s := range []*Solver{NewAdam(), New(&Adam{.1, .9, .999, 1e-8}, Expanded())} {
+		for _, s := range []*Solver{NewAdam(), New(&Adam{LearningRate: .1, Beta1: .9, Beta2: .999, Epsilon: 1e-8}, Expanded())} {
 			nodes := len(m.g.AllNodes()) + len(f32.g.AllNodes())
 			_, err := s.Minimize(c.loss, c.vars...)
 			require.ErrorContains(t, err, c.want, name)
@@ -145,7 +145,7 @@ func TestScalarParameters(t *testing.T) {
 				if host == "expanded" {
 					opts = append(opts, Expanded())
 				}
-				s := New(&Adam{.02, .9, .999, 1e-8}, opts...)
+				s := New(&Adam{LearningRate: .02, Beta1: .9, Beta2: .999, Epsilon: 1e-8}, opts...)
 				if host == "step" {
 					must(G.Grad(loss, a, b))
 					vm := G.NewTapeMachine(g, G.BindDualValues(a, b))
@@ -179,7 +179,7 @@ func TestShapes(t *testing.T) {
 				if host == "expanded" {
 					opts = append(opts, Expanded())
 				}
-				s := New(Chain(NewClipByGlobalNorm(.5), &AdamW{Adam{.02, .9, .999, 1e-8}, .1}), opts...)
+				s := New(Chain(NewClipByGlobalNorm(.5), &AdamW{Adam: Adam{LearningRate: .02, Beta1: .9, Beta2: .999, Epsilon: 1e-8}, WeightDecay: .1}), opts...)
 				if host == "step" {
 					for range 3 {
 						require.NoError(t, s.Step([]G.ValueGrad{&pair{"w", w, d.Clone().(*tensor.Dense)}}))

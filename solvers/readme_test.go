@@ -1,48 +1,95 @@
 package solvers
 
 import (
+	"flag"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-// The README's table of optimizers is what the registry says: names, hyperparameters and defaults.
-func TestReadmeTable(t *testing.T) {
-	text, err := os.ReadFile("../README.md")
+var update = flag.Bool("update", false, "write the README's tables of optimizers anew")
+
+const (
+	tableBegin = "<!-- optimizers: written by `go test ./solvers -run Readme -update` -->\n"
+	tableEnd   = "<!-- end of optimizers -->\n"
+)
+
+// The README's tables are what the registry says.
+func TestReadmeTables(t *testing.T) {
+	const file = "../README.md"
+	text, err := os.ReadFile(file)
 	require.NoError(t, err)
-	row := regexp.MustCompile("(?m)^\\| `([a-z0-9_]+)` \\| `(New\\w+)` \\| (.*) \\|$")
-	var names []string
-	constructors := map[string]bool{}
-	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
-		name, constructor, hyper := m[1], m[2], m[3]
-		names = append(names, name)
-		constructors[constructor] = true
-		factory, err := Lookup(name)
-		require.NoError(t, err)
-		s := New(factory())
-		var have []string
-		for _, f := range s.rules[0].fields {
-			have = append(have, fmt.Sprintf("%s %v", f.name, *f.value))
-		}
-		require.ElementsMatch(t, strings.Split(hyper, ", "), have, name)
+	before, rest, ok := strings.Cut(string(text), tableBegin)
+	require.True(t, ok)
+	have, after, ok := strings.Cut(rest, tableEnd)
+	require.True(t, ok)
+	want := tables(t)
+	if *update {
+		require.NoError(t, os.WriteFile(file, []byte(before+tableBegin+want+tableEnd+after), 0o600))
+		return
 	}
-	require.Equal(t, Names(), names)
-	require.Equal(t, constructors, exportedConstructors(t))
+	require.Equal(t, want, have, "run: go test ./solvers -run Readme -update")
 }
 
-// exportedConstructors are the functions New… of the package, but for New itself.
-func exportedConstructors(t *testing.T) map[string]bool {
+func tables(t *testing.T) string {
+	var b strings.Builder
+	b.WriteString("| name | constructor | options and defaults |\n| --- | --- | --- |\n")
+	constructors := exportedConstructors(t)
+	for _, p := range own {
+		c := constructors[letters(p.name)]
+		require.NotEmpty(t, c, p.name)
+		delete(constructors, letters(p.name))
+		fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", p.name, c, options(t, p.factory()))
+	}
+	b.WriteString("\nWith a library's defaults and conventions:\n\n| family | names |\n| --- | --- |\n")
+	for _, family := range slices.Sorted(maps.Keys(families)) {
+		var names []string
+		for _, p := range families[family] {
+			delete(constructors, letters(family+p.name))
+			names = append(names, "`"+p.name+"`")
+		}
+		slices.Sort(names)
+		fmt.Fprintf(&b, "| `%s/` | %s |\n", family, strings.Join(names, ", "))
+	}
+	require.Empty(t, constructors, "constructors without a registered name")
+	return b.String()
+}
+
+// options lists the exported fields of the rules that a factory makes.
+func options(t *testing.T, r Rule) string {
+	var all []string
+	for _, info := range New(r).rules {
+		require.NoError(t, exported(reflect.ValueOf(info.rule), func(f reflect.StructField, v reflect.Value) error {
+			value := fmt.Sprint(v.Interface())
+			if v.Kind() == reflect.String {
+				value = fmt.Sprintf("%q", v.Interface())
+			}
+			if v.Kind() == reflect.Slice && v.IsNil() {
+				value = "all"
+			}
+			all = append(all, snake(f.Name)+" "+value)
+			return nil
+		}))
+	}
+	return strings.Join(all, ", ")
+}
+
+// exportedConstructors are the functions New… of the package that make a Solver, by the name that they should have in the
+// registry.
+func exportedConstructors(t *testing.T) map[string]string {
 	files, err := filepath.Glob("*.go")
 	require.NoError(t, err)
-	found := map[string]bool{}
+	found := map[string]string{}
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
@@ -51,9 +98,33 @@ func exportedConstructors(t *testing.T) map[string]bool {
 		require.NoError(t, err)
 		for _, d := range f.Decls {
 			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && strings.HasPrefix(fn.Name.Name, "New") && fn.Name.Name != "New" {
-				found[fn.Name.Name] = true
+				found[letters(strings.TrimPrefix(fn.Name.Name, "New"))] = fn.Name.Name
 			}
 		}
 	}
 	return found
+}
+
+// A file for each rule, named after it, of at most 150 lines, in the usual order.
+func TestOneRuleOneFile(t *testing.T) {
+	for _, p := range own {
+		rule := New(p.factory()).rules[0].rule
+		name := letters(reflect.Indirect(reflect.ValueOf(rule)).Type().Name())
+		var text []byte
+		for _, file := range must(filepath.Glob("*.go")) {
+			if letters(strings.TrimSuffix(file, ".go")) == name {
+				text = must(os.ReadFile(file))
+			}
+		}
+		require.NotEmpty(t, text, name)
+		lines := strings.Split(string(text), "\n")
+		require.LessOrEqual(t, len(lines), 150, name)
+		order := []string{"\n// ", "\ntype ", "\nfunc New", ") Apply("}
+		last := -1
+		for _, mark := range order {
+			i := strings.Index(string(text), mark)
+			require.Greater(t, i, last, "%s: %q", name, mark)
+			last = i
+		}
+	}
 }

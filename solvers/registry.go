@@ -19,23 +19,20 @@ var registry = struct {
 }{factory: map[string]func() Rule{}, name: map[string]string{}}
 
 func init() {
-	for _, e := range []struct {
-		name    string
-		factory func() Rule
-	}{
-		{"adam", func() Rule { return NewAdam() }},
-		{"adamw", func() Rule { return NewAdamW() }},
-		{"clip_by_global_norm", func() Rule { return NewClipByGlobalNorm(1) }},
-		{"momentum", func() Rule { return NewMomentum() }},
-		{"nesterov", func() Rule { return NewNesterov() }},
-		{"sgd", func() Rule { return NewSGD() }},
-	} {
-		registry.factory[fold(e.name)], registry.name[fold(e.name)] = e.factory, e.name
+	add := func(prefix string, ps []preset) {
+		for _, p := range ps {
+			name := prefix + p.name
+			registry.factory[fold(name)], registry.name[fold(name)] = p.factory, name
+		}
+	}
+	add("", own)
+	for family, ps := range families {
+		add(family+"/", ps)
 	}
 }
 
 // Register makes a rule available by name: to Lookup, FromConfig and configs. The factory must return a new rule at each
-// call, with its defaults set. Case, "_", "-" and the ending "Optimizer" do not distinguish names. A name that is taken
+// call, with its defaults set. Names that differ only in case, "_", "-" or the ending "Optimizer" are the same. A name that is taken
 // stays with its first owner, and is an error.
 func Register(name string, factory func() Rule) error {
 	registry.Lock()
@@ -64,6 +61,26 @@ func Lookup(name string) (func() Rule, error) {
 	return f, nil
 }
 
+// Resolve finds a factory by whatever names an optimizer in RETURNN's configs: a name, a function that returns a name, a factory
+// or a rule, which is then the one that every call of the factory returns.
+func Resolve(class any) (func() Rule, error) {
+	switch c := class.(type) {
+	case string:
+		return Lookup(c)
+	case func() string:
+		if c != nil {
+			return Lookup(c())
+		}
+	case func() Rule:
+		if c != nil {
+			return c, nil
+		}
+	case Rule:
+		return func() Rule { return c }, nil
+	}
+	return nil, errors.Errorf("solvers: %T names no optimizer: want a name, a function that returns one, a factory or a rule", class)
+}
+
 // Names are the registered names in alphabetical order.
 func Names() []string {
 	registry.Lock()
@@ -72,7 +89,8 @@ func Names() []string {
 }
 
 // FromConfig makes a solver by name, with options by the names of the rule's fields in snake case: "learning_rate". Values
-// are numbers, truth values and strings as JSON has them. An unknown name or option is an error with a suggestion.
+// are numbers, truth values, strings and lists as JSON has them. An unknown name or option is an error with a suggestion. The
+// options "use_locking" (true or false) and "name" (a string) of TensorFlow's optimizers are accepted and mean nothing here.
 func FromConfig(name string, options map[string]any, opts ...Option) (_ *Solver, err error) {
 	factory, err := Lookup(name)
 	if err != nil {
@@ -91,11 +109,18 @@ func FromConfig(name string, options map[string]any, opts ...Option) (_ *Solver,
 		r, opts = s.rule, append([]Option{s.options()}, opts...)
 	}
 	r = addressable(r)
-	if err := setOptions(r, options); err != nil {
+	infos, err := walk(r, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := setOptions(infos, options); err != nil {
 		return nil, errors.Wrapf(err, "solvers: %s", name)
 	}
 	s := New(r, opts...)
-	return s, s.err
+	if s.err != nil {
+		return nil, s.err
+	}
+	return s, nil
 }
 
 // letters drops what does not distinguish names.

@@ -15,10 +15,18 @@ var one = graphops.Const(1)
 // hyperparameters, in exported float64 fields; what they remember between steps are slots and counters of the Builder, so
 // one rule may serve several solvers.
 //
-// Apply only describes the computation. It must do the same at every call: it is called once for a trial and once for each
+// Apply only describes the computation. It reads hyperparameters with Builder.Hyper: a field that it reads directly is frozen
+// at its value of that moment. It must do the same at every call: it is called once for a trial and once for each
 // graph or parameter list that the solver is used with.
 type Rule interface {
 	Apply(b *Builder, in []Step) ([]Step, error)
+}
+
+// Composite is a rule that runs others by Builder.Run and lists them, so that their hyperparameters are known before the first
+// step.
+type Composite interface {
+	Rule
+	Rules() []Rule
 }
 
 // RuleFunc is a function as a rule. It has no hyperparameters.

@@ -28,6 +28,7 @@ type Solver struct {
 	params   params
 	plans    []*stepPlan
 	warned   bool
+	built    bool // at least once, so that fields count no more
 }
 
 var (
@@ -44,7 +45,8 @@ func Expanded() Option { return func(s *Solver) { s.expanded = true } }
 // SkipMissing lets Step pass over parameters that have no gradient, instead of failing.
 func SkipMissing() Option { return func(s *Solver) { s.missing = true } }
 
-// New makes a solver of a rule.
+// New makes a solver of a rule, whose fields are used as they are: the defaults are those of the constructors and of Lookup, not
+// of the zero struct.
 func New(r Rule, opts ...Option) *Solver {
 	s := &Solver{rule: addressable(r), store: graphops.NewStore(), bound: map[string]*gorgonia.Node{}}
 	for _, o := range opts {
@@ -68,7 +70,7 @@ func configured[R Rule](r R, options []func(R)) *Solver {
 	return New(r)
 }
 
-// walk appends the rules of a chain, in order.
+// walk appends the rules of a chain or composite, in order.
 func walk(r Rule, all []*ruleInfo) (_ []*ruleInfo, err error) {
 	switch r := r.(type) {
 	case nil:
@@ -91,7 +93,18 @@ func walk(r Rule, all []*ruleInfo) (_ []*ruleInfo, err error) {
 		return all, nil
 	}
 	info, err := describe(r, all)
-	return append(all, info), err
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, info)
+	if c, ok := r.(Composite); ok {
+		for _, sub := range c.Rules() {
+			if all, err = walk(sub, all); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return all, nil
 }
 
 // options are those that the solver was made with.
@@ -116,11 +129,12 @@ func (s *Solver) Err() error {
 	return s.err
 }
 
-// Apply makes the solver a rule. It applies the solver's own rule, with the state of the one who builds.
+// Apply makes the solver a rule of other solvers: they use its rule, with slots and counters of their own.
 func (s *Solver) Apply(b *Builder, in []Step) ([]Step, error) { return b.Run(s, in) }
 
-// Set changes a hyperparameter from the next step on: "adam/learning_rate", or "learning_rate" if only one rule has it. A
-// value out of its range, and a name that is unknown or not unique, are errors.
+// Set changes a hyperparameter from the next step on. Its name is that of the rule's type and that of the field,
+// "adam/learning_rate", or just "learning_rate" if only one rule has it; case, "_" and "-" make no difference, and lr and eps are
+// understood. A value out of its range, and a name that is unknown or not unique, are errors.
 func (s *Solver) Set(name string, v float64) error {
 	full, f, err := s.hyper(name)
 	if err != nil {
@@ -134,6 +148,10 @@ func (s *Solver) Set(name string, v float64) error {
 	}
 	if err := f.check(v); err != nil {
 		return err
+	}
+	if s.built && v != *f.value {
+		return errors.Errorf("solvers: the update was built without %s, as it was %v: set the field before the first step, "+
+			"and in a rule of your own read it with Builder.Hyper", full, *f.value)
 	}
 	*f.value = v
 	return nil
@@ -181,13 +199,14 @@ func (s *Solver) hyper(name string) (full string, f field, err error) {
 		return "", field{}, err
 	}
 	var known, hits []string
+	want := hyperName(name)
 	for _, r := range s.rules {
 		for _, h := range r.fields {
 			k := r.name + "/" + h.name
-			if k == name {
+			if letters(k) == want {
 				return k, h, nil
 			}
-			if known = append(known, k); strings.HasSuffix(k, "/"+name) {
+			if known = append(known, k); strings.HasSuffix(letters(k), "/"+want) {
 				full, f, hits = k, h, append(hits, k)
 			}
 		}
@@ -202,7 +221,7 @@ func (s *Solver) hyper(name string) (full string, f field, err error) {
 }
 
 // Store holds the solver's slots, counters and hyperparameters, in the order in which they were made: none before the first
-// Step or Minimize. Who commits the list of Updates says From(s.Store()).
+// Step or Minimize. To commit the list of Updates yourself, pass graphops.From(s.Store()).
 func (s *Solver) Store() *graphops.Store { return s.store }
 
 // Slot is the node of a slot on a graph, "m" or "adam/m", for the parameter v of that graph; nil if there is none. The node is
@@ -227,10 +246,24 @@ func (s *Solver) Slot(v *gorgonia.Node, name string) *gorgonia.Node {
 	return nil
 }
 
-// Reset makes slots and counters what they were before the first step. Hyperparameters and parameters stay.
+// Reset makes slots and counters what they were before the first step. Hyperparameters and parameters stay, and so do the
+// counts of runs that the optim ops themselves show.
 func (s *Solver) Reset() error {
 	if err := s.Err(); err != nil {
 		return err
 	}
 	return s.store.Reset()
+}
+
+// hyperName folds the name of a hyperparameter and replaces the spellings of other libraries.
+func hyperName(name string) string {
+	s := letters(name)
+	rule, field := "", s
+	if i := strings.LastIndexByte(s, '/'); i >= 0 {
+		rule, field = s[:i+1], s[i+1:]
+	}
+	if other, ok := optionNames[field]; ok {
+		field = other
+	}
+	return rule + field
 }

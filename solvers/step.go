@@ -48,7 +48,8 @@ func (s *Solver) Step(model []gorgonia.ValueGrad) (err error) {
 			continue
 		}
 		if err != nil {
-			return errors.Wrapf(err, "solvers: parameter %q has no gradient", names[i])
+			return errors.Wrapf(err, "solvers: parameter %q has no gradient: call gorgonia.Grad, bind dual values and run the machine "+
+				"before Step (after Minimize, the run has already made the step)", names[i])
 		}
 		if absent(g) {
 			return errors.Errorf("solvers: parameter %q has no gradient yet: run the machine first", names[i])

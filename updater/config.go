@@ -28,8 +28,8 @@ type Config struct {
 }
 
 // ReadConfig reads the JSON form. A key that is unknown or written twice, a wrong type and text after the config are errors;
-// they name the key, and suggest one that is known. Names and values of the optimizer's options are checked too. A null is as
-// good as an absent key.
+// they name the key, and suggest one that is known. Names and values of the optimizer's options are checked too. A null
+// means the same as no key. A chain of rules has no JSON form: set Optimizer in Go.
 func ReadConfig(r io.Reader) (Config, error) {
 	c, err := readConfig(r)
 	if err == nil {

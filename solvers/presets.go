@@ -1,0 +1,225 @@
+package solvers
+
+// preset is a registered name. Names with a family are the rules with that library's defaults and conventions.
+type preset struct {
+	name    string
+	factory func() Rule
+}
+
+// own are the rules by their own names, with our documented defaults.
+var own = []preset{
+	{"adabelief", func() Rule { return NewAdaBelief() }},
+	{"adadelta", func() Rule { return NewAdadelta() }},
+	{"adafactor", func() Rule { return NewAdafactor() }},
+	{"adagrad", func() Rule { return NewAdagrad() }},
+	{"adagrad_da", func() Rule { return NewAdagradDA() }},
+	{"adam", func() Rule { return NewAdam() }},
+	{"adamax", func() Rule { return NewAdamax() }},
+	{"adamw", func() Rule { return NewAdamW() }},
+	{"amsgrad", func() Rule { return NewAMSGrad() }},
+	{"barzilai_borwein", func() Rule { return NewBarzilaiBorwein() }},
+	{"basic_momentum", func() Rule { return NewBasicMomentum() }},
+	{"basic_rmsprop", func() Rule { return NewBasicRMSprop() }},
+	{"blocks_adam", func() Rule { return NewBlocksAdam() }},
+	{"blocks_adam_old_betas", func() Rule { return NewBlocksAdamOldBetas() }},
+	{"clip_by_global_norm", func() Rule { return NewClipByGlobalNorm(1) }},
+	{"cocob", func() Rule { return NewCOCOB() }},
+	{"conditional_gradient", func() Rule { return NewConditionalGradient() }},
+	{"coupled_decay", func() Rule { return NewCoupledDecay(0) }},
+	{"ftrl", func() Rule { return NewFtrl() }},
+	{"grad_variance_scaled", func() Rule { return NewGradVarianceScaled() }},
+	{"lamb", func() Rule { return NewLAMB() }},
+	{"lion", func() Rule { return NewLion() }},
+	{"momentum", func() Rule { return NewMomentum() }},
+	{"muon", func() Rule { return NewMuon() }},
+	{"nadam", func() Rule { return NewNadam() }},
+	{"nesterov", func() Rule { return NewNesterov() }},
+	{"neural_optimizer1", func() Rule { return NewNeuralOptimizer1() }},
+	{"normalized_sgd", func() Rule { return NewNormalizedSGD() }},
+	{"novograd", func() Rule { return NewNovoGrad() }},
+	{"proximal_adagrad", func() Rule { return NewProximalAdagrad() }},
+	{"proximal_gradient_descent", func() Rule { return NewProximalGradientDescent() }},
+	{"radam", func() Rule { return NewRAdam() }},
+	{"regularize", func() Rule { return NewRegularize() }},
+	{"remove_not_finite", func() Rule { return NewRemoveNotFinite() }},
+	{"rmsprop", func() Rule { return NewRMSprop() }},
+	{"scale", func() Rule { return NewScale() }},
+	{"schedule_free_adamw", func() Rule { return NewScheduleFreeAdamW() }},
+	{"sgd", func() Rule { return NewSGD() }},
+	{"sgdw", func() Rule { return NewSGDW() }},
+	{"step_clipping", func() Rule { return NewStepClipping(0) }},
+	{"variable_clipping", func() Rule { return NewVariableClipping(1) }},
+	{"yogi", func() Rule { return NewYogi() }},
+}
+
+// adamLike fills the fields that most presets of the Adam family share.
+func adamLike(lr, eps float64) Adam {
+	return Adam{LearningRate: lr, Beta1: 0.9, Beta2: 0.999, Epsilon: eps}
+}
+
+func adamHat(eps float64) *Adam {
+	a := adamLike(0.001, eps)
+	a.EpsilonHat = true
+	return &a
+}
+
+// coupled is a torch optimizer with its weight_decay.
+func coupled(r Rule) Rule { return Chain(&CoupledDecay{}, r) }
+
+// tensorflow1 are the optimizers of tf.train by name, also reachable by RETURNN's configs.
+var tensorflow1 = []preset{
+	{"adadelta", func() Rule { return &Adadelta{0.001, 0.95, 1e-8} }},
+	{"adagrad", func() Rule { return &Adagrad{LearningRate: 0.001, InitialAccumulatorValue: 0.1} }},
+	{"adagradda", func() Rule { return NewAdagradDA() }},
+	{"adam", func() Rule { return adamHat(1e-8) }},
+	{"ftrl", func() Rule { return NewFtrl() }},
+	{"gradientdescent", func() Rule { return NewSGD() }},
+	{"momentum", func() Rule { return NewMomentum() }},
+	{"proximaladagrad", func() Rule { return NewProximalAdagrad() }},
+	{"proximalgradientdescent", func() Rule { return NewProximalGradientDescent() }},
+	{"rmsprop", func() Rule {
+		return &RMSprop{LearningRate: 0.001, Rho: 0.9, Epsilon: 1e-10, InitialValue: 1, EpsilonInside: true}
+	}},
+}
+
+// keras2 are the optimizers of Keras 2 that RETURNN's configs reach by name.
+var keras2 = []preset{
+	{"adamax", func() Rule { return &Adamax{LearningRate: 0.001, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-7} }},
+	{"nadam", func() Rule {
+		return &Nadam{LearningRate: 0.001, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-7, MomentumDecay: 0.004, Form: "scheduled"}
+	}},
+	{"sgd", func() Rule { return &Momentum{LearningRate: 0.01, RateInside: true} }},
+}
+
+// families are the libraries by name.
+var families = map[string][]preset{
+	"tf1":    tensorflow1,
+	"keras2": keras2,
+	"returnn": append([]preset{
+		{"adamax", keras2[0].factory},
+		{"amsgrad", func() Rule { return NewAMSGrad() }},
+		{"customadam", func() Rule { return adamHat(1e-8) }},
+		{"customgradientdescent", func() Rule { return NewSGD() }},
+		{"gradvariancescaled", func() Rule { return NewGradVarianceScaled() }},
+		{"nadam", func() Rule {
+			return &Nadam{LearningRate: 0.001, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, MomentumDecay: 0.004, Form: "tensorflow"}
+		}},
+		{"nadamkeras", keras2[1].factory},
+		{"neuraloptimizer1", func() Rule { return NewNeuralOptimizer1() }},
+		{"normalizedsgd", func() Rule { return NewNormalizedSGD() }},
+		{"sgd", keras2[2].factory},
+	}, tensorflow1...),
+	"keras": {
+		{"adabelief", func() Rule { return NewAdaBelief() }},
+		{"adadelta", func() Rule { return &Adadelta{0.001, 0.95, 1e-7} }},
+		{"adafactor", func() Rule { return NewAdafactor() }},
+		{"adagrad", func() Rule {
+			return &Adagrad{LearningRate: 0.001, InitialAccumulatorValue: 0.1, Epsilon: 1e-7, EpsilonInside: true}
+		}},
+		{"adam", func() Rule { return adamHat(1e-7) }},
+		{"adamax", keras2[0].factory},
+		{"adamw", func() Rule { return &AdamW{Adam: *adamHat(1e-7), WeightDecay: 0.004} }},
+		{"ftrl", func() Rule { return NewFtrl() }},
+		{"lamb", func() Rule { return &LAMB{LearningRate: 0.001, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-7} }},
+		{"lion", func() Rule { return NewLion() }},
+		{"muon", func() Rule { return NewMuon() }},
+		{"nadam", func() Rule {
+			return &Nadam{LearningRate: 0.001, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-7, MomentumDecay: 1, Form: "scheduled"}
+		}},
+		{"rmsprop", func() Rule { return &RMSprop{LearningRate: 0.001, Rho: 0.9, Epsilon: 1e-7, EpsilonInside: true} }},
+		{"schedulefreeadamw", func() Rule { return NewScheduleFreeAdamW() }},
+		{"sgd", func() Rule { return &Momentum{LearningRate: 0.01, RateInside: true} }},
+	},
+	"addons": {
+		{"adabelief", func() Rule { return NewAdaBelief(func(a *AdaBelief) { a.Decay = "direction" }) }},
+		{"adamw", func() Rule { return &AdamW{Adam: *adamHat(1e-7), WeightDecay: 0.01, RateIndependent: true} }},
+		{"cocob", func() Rule { return NewCOCOB() }},
+		{"conditionalgradient", func() Rule { return NewConditionalGradient() }},
+		{"lamb", func() Rule { return NewLAMB() }},
+		{"novograd", func() Rule { return NewNovoGrad() }},
+		{"proximaladagrad", func() Rule { return NewProximalAdagrad() }},
+		{"rectifiedadam", func() Rule { return NewRAdam(func(r *RAdam) { r.Epsilon = 1e-7 }) }},
+		{"sgdw", func() Rule { return NewSGDW() }},
+		{"yogi", func() Rule { return NewYogi() }},
+	},
+	"torch": {
+		{"adabelief", func() Rule {
+			return NewAdaBelief(func(a *AdaBelief) { a.Epsilon, a.EpsilonHat, a.IgnoreMaxWhenRectified = 1e-16, true, true })
+		}},
+		{"adadelta", func() Rule { return coupled(NewAdadelta()) }},
+		{"adagrad", func() Rule { return coupled(NewAdagrad()) }},
+		{"adam", func() Rule { return coupled(NewAdam()) }},
+		{"adamax", func() Rule { return coupled(NewAdamax(func(a *Adamax) { a.EpsilonInsideMax = true })) }},
+		{"adamw", func() Rule { return NewAdamW() }},
+		{"nadam", func() Rule { return coupled(NewNadam()) }},
+		{"radam", func() Rule {
+			return coupled(NewRAdam(func(r *RAdam) { r.EpsilonHat = true }))
+		}},
+		{"rmsprop", func() Rule {
+			return coupled(&RMSprop{LearningRate: 0.01, Rho: 0.99, Epsilon: 1e-8, RateOutside: true})
+		}},
+		{"sgd", func() Rule { return coupled(&Momentum{LearningRate: 0.001}) }},
+	},
+	"optax": {
+		{"adabelief", func() Rule {
+			return NewAdaBelief(func(a *AdaBelief) { a.Epsilon, a.Rectify = 1e-16, false })
+		}},
+		{"adadelta", func() Rule { return NewAdadelta() }},
+		{"adagrad", func() Rule {
+			return &Adagrad{LearningRate: 0.01, InitialAccumulatorValue: 0.1, Epsilon: 1e-7, EpsilonInside: true}
+		}},
+		{"adam", func() Rule { return NewAdam() }},
+		{"adamax", func() Rule { return NewAdamax() }},
+		{"adamw", func() Rule { return &AdamW{Adam: adamDefaults(), WeightDecay: 1e-4} }},
+		{"amsgrad", func() Rule {
+			return NewAdam(func(a *Adam) { a.AMSGrad, a.MaxCorrected = true, true })
+		}},
+		{"lamb", func() Rule { return NewLAMB() }},
+		{"lion", func() Rule { return NewLion(func(l *Lion) { l.WeightDecay = 1e-3 }) }},
+		{"nadam", func() Rule { return NewNadam(func(n *Nadam) { n.Form = "simple" }) }},
+		{"novograd", func() Rule { return NewNovoGrad(func(n *NovoGrad) { n.Beta2, n.Epsilon = 0.25, 1e-6 }) }},
+		{"radam", func() Rule { return NewRAdam() }},
+		{"rmsprop", func() Rule { return &RMSprop{LearningRate: 0.001, Rho: 0.9, Epsilon: 1e-8, EpsilonInside: true} }},
+		{"sgd", func() Rule { return NewSGD() }},
+		{"yogi", func() Rule { return NewYogi(func(y *Yogi) { y.EpsilonHat, y.InitialMomentum = false, 1e-6 }) }},
+	},
+	"blocks": {
+		{"adadelta", func() Rule { return &Adadelta{1, 0.95, 1e-6} }},
+		{"adagrad", func() Rule { return &Adagrad{LearningRate: 0.002, Epsilon: 1e-6} }},
+		{"adam", func() Rule { return NewBlocksAdam() }},
+		{"adam_old_betas", func() Rule { return NewBlocksAdamOldBetas() }},
+		{"basicmomentum", func() Rule { return NewBasicMomentum() }},
+		{"basicrmsprop", func() Rule { return NewBasicRMSprop() }},
+		{"momentum", func() Rule { return &Momentum{LearningRate: 1, RateInside: true} }},
+		{"nesterovmomentum", func() Rule { return &Momentum{LearningRate: 1, RateInside: true, Nesterov: true} }},
+		{"removenotfinite", func() Rule { return NewRemoveNotFinite() }},
+		{"rmsprop", func() Rule { return NewBasicRMSprop() }},
+		{"scale", func() Rule { return NewScale() }},
+		{"stepclipping", func() Rule { return NewStepClipping(0) }},
+		{"variableclipping", func() Rule { return NewVariableClipping(1) }},
+	},
+	"lasagne": {
+		{"adadelta", func() Rule { return &Adadelta{1, 0.95, 1e-6} }},
+		{"adagrad", func() Rule { return &Adagrad{LearningRate: 1, Epsilon: 1e-6, EpsilonInside: true} }},
+		{"adam", func() Rule { return adamHat(1e-8) }},
+		{"adamax", func() Rule { return NewAdamax() }},
+		{"amsgrad", func() Rule { a := adamHat(1e-8); a.AMSGrad = true; return a }},
+		{"apply_momentum", func() Rule { return &BasicMomentum{Momentum: 0.9} }},
+		{"apply_nesterov_momentum", func() Rule { return &BasicMomentum{Momentum: 0.9, Nesterov: true} }},
+		{"momentum", func() Rule { return &Momentum{LearningRate: 0.01, Momentum: 0.9, RateInside: true} }},
+		{"nesterov_momentum", func() Rule {
+			return &Momentum{LearningRate: 0.01, Momentum: 0.9, RateInside: true, Nesterov: true}
+		}},
+		{"rmsprop", func() Rule { return &RMSprop{LearningRate: 1, Rho: 0.9, Epsilon: 1e-6, EpsilonInside: true} }},
+		{"sgd", func() Rule { return NewSGD() }},
+	},
+	"gorgonia": {
+		{"adagrad", func() Rule { return NewGorgoniaAdaGrad() }},
+		{"adam", func() Rule { return NewGorgoniaAdam() }},
+		{"adamw", func() Rule { return NewGorgoniaAdamW() }},
+		{"barzilaiborwein", func() Rule { return NewGorgoniaBarzilaiBorwein() }},
+		{"momentum", func() Rule { return NewGorgoniaMomentum() }},
+		{"rmsprop", func() Rule { return NewGorgoniaRMSProp() }},
+		{"vanilla", func() Rule { return NewGorgoniaVanilla() }},
+	},
+}

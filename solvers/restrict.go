@@ -1,0 +1,49 @@
+package solvers
+
+import (
+	"slices"
+
+	"github.com/pkg/errors"
+)
+
+// Restrict applies a rule to some parameters only; the steps of the others pass unchanged (Blocks). Parameters are named by
+// their names in the solver; a name that no parameter has is an error.
+//
+//	solvers.Chain(solvers.Restrict(solvers.NewClipByGlobalNorm(1), "w0"), solvers.NewAdam())
+func Restrict(rule Rule, names ...string) *Solver { return New(&restrict{addressable(rule), names}) }
+
+type restrict struct {
+	rule  Rule
+	names []string
+}
+
+// Rules implements Composite.
+func (r *restrict) Rules() []Rule { return []Rule{r.rule} }
+
+// Apply implements Rule.
+func (r *restrict) Apply(b *Builder, in []Step) ([]Step, error) {
+	var some []Step
+	for _, name := range r.names {
+		if !slices.ContainsFunc(in, func(s Step) bool { return s.Param.Name == name }) {
+			return nil, errors.Errorf("solvers: Restrict: no parameter is called %q", name)
+		}
+	}
+	for _, s := range in {
+		if slices.Contains(r.names, s.Param.Name) {
+			some = append(some, s)
+		}
+	}
+	done, err := b.Run(r.rule, some)
+	if err != nil {
+		return nil, err
+	}
+	out := slices.Clone(in)
+	for i, s := range out {
+		for _, d := range done {
+			if d.Param.Node == s.Param.Node {
+				out[i] = d
+			}
+		}
+	}
+	return out, nil
+}
