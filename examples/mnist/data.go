@@ -14,6 +14,7 @@ const (
 	side    = 28          // pixels along an edge of an image
 	pixels  = side * side // pixels of an image
 	classes = 10          // the digits
+	mean    = 0.1307      // of all training pixels, as fractions of 255
 
 	imageMagic = 0x803   // first word of an IDX file of images
 	labelMagic = 0x801   // first word of an IDX file of labels
@@ -29,13 +30,13 @@ type split struct {
 
 func (s *split) len() int { return len(s.images) }
 
-// gather writes the images with the given numbers into x, scaled to 0..1, and their digits into y, one-hot.
+// gather writes the images with the given numbers into x, scaled to 0..1 less the mean, and their digits into y, one-hot.
 func (s *split) gather(numbers []int, x, y []float32) {
 	clear(y)
 	for i, n := range numbers {
 		dst := x[i*pixels : (i+1)*pixels]
 		for j, p := range s.images[n] {
-			dst[j] = float32(p) / 255
+			dst[j] = float32(p)/255 - mean
 		}
 		if y != nil {
 			y[i*classes+int(s.labels[n])] = 1

@@ -32,7 +32,7 @@ var architectures = map[string]architecture{
 		forward: func(s *stack) { s.dense() },
 	},
 	"mlp": {
-		batch: 100, rate: 2e-3, image: tensor.Shape{pixels},
+		batch: 100, rate: 3e-3, image: tensor.Shape{pixels},
 		params: []paramSpec{
 			{"w0", tensor.Shape{pixels, 300}, pixels}, {"b0", tensor.Shape{300}, 0},
 			{"w1", tensor.Shape{300, 100}, 300}, {"b1", tensor.Shape{100}, 0},
@@ -80,6 +80,9 @@ func newModel(a architecture, seed uint64) *model {
 		w := make([]float32, p.shape.TotalSize())
 		if p.fanIn > 0 {
 			std := math.Sqrt(2 / float64(p.fanIn))
+			if p.shape[len(p.shape)-1] == classes {
+				std *= 0.3 // the last layer begins unsure, so that the first steps are about the images
+			}
 			for i := range w {
 				w[i] = float32(rng.NormFloat64() * std)
 			}

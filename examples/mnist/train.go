@@ -44,19 +44,15 @@ func newTrainer(cfg config, data *dataset) (*trainer, error) {
 	if t.batch == 0 {
 		t.batch = arch.batch
 	}
-	var opts []solvers.Option
-	if cfg.host == hostExpanded {
-		opts = append(opts, solvers.Expanded())
-	}
+	n := data.train.len()
+	t.steps = cfg.epochs * ((n + t.batch - 1) / t.batch)
 	var err error
-	if t.solver, err = solvers.FromConfig(cfg.solver, nil, opts...); err != nil {
+	if t.solver, err = newSolver(cfg, t.steps); err != nil {
 		return nil, usageError{err}
 	}
 	if t.rate, err = startRate(cfg, arch, t.batch, t.solver); err != nil {
 		return nil, err
 	}
-	n := data.train.len()
-	t.steps = cfg.epochs * ((n + t.batch - 1) / t.batch)
 	for i := range n {
 		t.order = append(t.order, i)
 	}
