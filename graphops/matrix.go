@@ -32,8 +32,8 @@ func (e Expr) Transpose() Expr {
 }
 
 // SingularPair is u·vᵀ for the left and right singular vectors of the largest singular value of a matrix: the matrix of
-// nuclear norm 1 that is most like it. It is zero for a zero matrix, and NaN if an element is not finite. It has no
-// derivative.
+// nuclear norm 1 that is most like it. It is zero for a zero matrix, and NaN if the sum of the elements' magnitudes is not
+// finite. It has no derivative.
 func (e Expr) SingularPair() Expr {
 	return e.matrix(kernel.SingularPair, func(r, c int) tensor.Shape { return tensor.Shape{r, c} })
 }

@@ -27,16 +27,16 @@ import (
 //
 // Slots m, s and, with AMSGrad, shat: zero at the start.
 type AdaBelief struct {
-	LearningRate           float64 `range:"[0,inf)"`  // α, default 0.001
-	Beta1                  float64 `range:"(0,1)"`    // β₁, default 0.9
-	Beta2                  float64 `range:"[0,1)"`    // β₂, default 0.999
-	Epsilon                float64 `range:"[0,inf)"`  // ε, default 1e-14
-	EpsilonInner           float64 `range:"[-1,inf)"` // ε in s; default -1: Epsilon
-	WeightDecay            float64 `range:"[0,inf)"`  // λ, default 0
-	SMAThreshold           float64 `range:"[4,inf)"`  // default 5
-	TotalSteps             float64 `range:"[0,inf)"`  // default 0: no warm-up
-	WarmupProportion       float64 `range:"[0,1]"`    // default 0.1
-	MinLearningRate        float64 `range:"[0,inf)"`  // default 0
+	LearningRate           float64 `range:"[0,inf)"`                                                                                  // α, default 0.001
+	Beta1                  float64 `range:"(0,1)" why:"with 0 the belief is always perfect, and only epsilon is left of the divisor"` // β₁, default 0.9
+	Beta2                  float64 `range:"[0,1)"`                                                                                    // β₂, default 0.999
+	Epsilon                float64 `range:"[0,inf)"`                                                                                  // ε, default 1e-14
+	EpsilonInner           float64 `range:"[-1,inf)"`                                                                                 // ε in s; default -1: Epsilon
+	WeightDecay            float64 `range:"[0,inf)"`                                                                                  // λ, default 0
+	SMAThreshold           float64 `range:"[4,inf)"`                                                                                  // default 5
+	TotalSteps             float64 `range:"[0,inf)"`                                                                                  // default 0: no warm-up
+	WarmupProportion       float64 `range:"[0,1]"`                                                                                    // default 0.1
+	MinLearningRate        float64 `range:"[0,inf)"`                                                                                  // default 0
 	AMSGrad                bool    // default false
 	Rectify                bool    // default true
 	LiteralWarmup          bool    // default false
@@ -63,10 +63,8 @@ func (r *AdaBelief) Validate() error {
 // Apply implements Rule.
 func (r *AdaBelief) Apply(b *Builder, in []Step) ([]Step, error) {
 	rate, wd, b1, b2, eps := b.Hyper("learning_rate"), b.Hyper("weight_decay"), b.Hyper("beta1"), b.Hyper("beta2"), b.Hyper("epsilon")
-	inner := eps
-	if r.EpsilonInner >= 0 {
-		inner = b.Hyper("epsilon_inner")
-	}
+	inner := b.Hyper("epsilon_inner")
+	inner = inner.Less(zero).Select(eps, inner)
 	t := b.Count("step")
 	lr := warmUp(rate, t, b.Hyper("total_steps"), b.Hyper("warmup_proportion"), b.Hyper("min_learning_rate"), r.LiteralWarmup)
 	c1, c2 := correction(b1, t), correction(b2, t)

@@ -1,5 +1,7 @@
 package solvers
 
+import "github.com/pkg/errors"
+
 // Adagrad divides the gradient by the root of the sum of all squared gradients (Duchi et al. 2011,
 // https://jmlr.org/papers/v12/duchi11a.html).
 //
@@ -22,10 +24,18 @@ func NewAdagrad(options ...func(*Adagrad)) *Solver {
 	return configured(&Adagrad{LearningRate: 0.01, Epsilon: 1e-10}, options)
 }
 
+// Validate implements Validator.
+func (r *Adagrad) Validate() error {
+	if r.InitialAccumulatorValue == 0 && r.Epsilon == 0 {
+		return errors.New("initial_accumulator_value and epsilon are both 0: where the first gradient is 0, the step would be 0/0")
+	}
+	return nil
+}
+
 // Apply implements Rule.
 func (r *Adagrad) Apply(b *Builder, in []Step) ([]Step, error) {
 	lr, eps := b.Hyper("learning_rate"), b.Hyper("epsilon")
-	if r.RateDecay > 0 {
+	if b.Uses("rate_decay") {
 		lr = lr.Div(one.Add(b.Count("step").Sub(one).Mul(b.Hyper("rate_decay"))))
 	}
 	return b.Each(in, func(s Step) Expr {

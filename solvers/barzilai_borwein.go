@@ -9,7 +9,8 @@ package solvers
 // Where the gradient did not change the last α is kept. (Gorgonia divides 0/0 there.) α may become negative, and the step then
 // goes uphill; Clip bounds it.
 //
-// Slots w and g, of the last step, and the number rate (α, LearningRate at the start).
+// Parameters that have no step behind them take no part in the sums. Slots w and g, of the last step; numbers seen (0, then 1)
+// and, for all, rate (α, LearningRate at the start).
 type BarzilaiBorwein struct {
 	LearningRate float64 `range:"[0,inf)"` // α of the first step, default 0.001
 	Clip         float64 `range:"[0,inf)"` // default 0: none
@@ -22,22 +23,19 @@ func NewBarzilaiBorwein(options ...func(*BarzilaiBorwein)) *Solver {
 
 // Apply implements Rule.
 func (r *BarzilaiBorwein) Apply(b *Builder, in []Step) ([]Step, error) {
-	first := b.Count("step").Equal(one)
+	start := b.Count("step").Equal(one)
 	last := b.Variable("rate")
 	above, below := zero, zero
-	for _, s := range in {
-		w, g := b.Slot(s, "w"), b.Slot(s, "g")
+	for _, s := range byName(in) {
+		w, g, first := b.Slot(s, "w"), b.Slot(s, "g"), b.first(s)
 		dg := s.Delta.Sub(g.Expr)
-		above = above.Add(s.Value.Sub(w.Expr).Mul(dg).Sum())
-		below = below.Add(dg.SumSquares())
+		above = above.Add(first.Select(zero, s.Value.Sub(w.Expr).Mul(dg).Sum()))
+		below = below.Add(first.Select(zero, dg.SumSquares()))
 		w.Set(s.Value)
 		g.Set(s.Delta)
 	}
 	rate := below.Greater(zero).Select(above.Div(below), last.Expr)
-	if r.Clip > 0 {
-		limit := b.Hyper("clip")
-		rate = rate.Min(limit).Max(limit.Neg())
-	}
-	rate = last.Set(first.Select(b.Hyper("learning_rate"), rate))
+	limit := limited(b.Hyper("clip"))
+	rate = last.Set(start.Select(b.Hyper("learning_rate"), rate.Min(limit).Max(limit.Neg())))
 	return b.Each(in, func(s Step) Expr { return rate.Mul(s.Delta) })
 }

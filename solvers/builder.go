@@ -25,6 +25,8 @@ type build struct {
 	g       *gorgonia.ExprGraph
 	store   *graphops.Store
 	bound   map[string]*gorgonia.Node // hyperparameters that are nodes of the user's
+	read    map[string]bool           // those of them that a rule has read
+	names   []string                  // of all parameters, also those that get no step
 	trial   bool                      // may meet rules that the solver does not know yet
 	updates []graphops.Update
 	counts  map[string]Expr
@@ -109,7 +111,19 @@ func (r *ruleInfo) apply(b *Builder, in []Step) (out []Step, err error) {
 			err = errors.Errorf("the rule panicked: %v", p)
 		}
 	}()
-	return r.rule.Apply(b, slices.Clone(in)) // a rule may change what it gets
+	in = slices.Clone(in) // a rule may change what it gets
+	for i, s := range in {
+		in[i].Value, in[i].Delta = spread(s, s.Value), spread(s, s.Delta)
+	}
+	return r.rule.Apply(b, in)
+}
+
+// spread gives a scalar, as the delta of a rule that sets the value outright, the form of the parameter.
+func spread(s Step, e Expr) Expr {
+	if !e.IsScalar() {
+		return e
+	}
+	return never.Select(graphops.Of(s.Param.Node), e)
 }
 
 // Hyper is a hyperparameter of the rule: the exported float64 field of that name, in snake case. It can be changed between
@@ -117,6 +131,7 @@ func (r *ruleInfo) apply(b *Builder, in []Step) (out []Step, err error) {
 func (b *Builder) Hyper(name string) Expr {
 	full := b.full(name)
 	if n := b.bound[full]; n != nil {
+		b.read[full] = true
 		return graphops.ScalarOf(n)
 	}
 	var known []string
@@ -131,6 +146,18 @@ func (b *Builder) Hyper(name string) Expr {
 		}
 	}
 	return b.fail(errors.Errorf("there is no exported float64 field %q, only %v", name, known))
+}
+
+// Uses reports whether a hyperparameter for which 0 means "none" belongs into the update: if it is, or once was, another number,
+// or is bound to a node. What is built with it must do the right thing where it becomes 0 later; where it was left out,
+// Solver.Set refuses to change it.
+func (b *Builder) Uses(name string) bool {
+	full := b.full(name)
+	if b.bound[full] != nil || b.s.store.Lookup(full) != nil {
+		return true
+	}
+	v := b.rule.field(name)
+	return v != nil && *v != 0
 }
 
 // Count is the number of steps that the rule has applied, with this one: 1 at the first. It is a scalar.
@@ -237,6 +264,18 @@ func (b *Builder) each(in []Step, f func(*Step) Expr) ([]Step, error) {
 		out[i] = s
 	}
 	return out, b.err
+}
+
+// field is the hyperparameter of that name, or nil.
+func (r *ruleInfo) field(name string) *float64 {
+	if r != nil {
+		for _, f := range r.fields {
+			if f.name == name {
+				return f.value
+			}
+		}
+	}
+	return nil
 }
 
 func (b *Builder) full(name string) string {

@@ -1,7 +1,5 @@
 package solvers
 
-import "optimop/graphops"
-
 // ClipByGlobalNorm scales all steps down together where their joint Euclidean norm exceeds a bound (Pascanu et al. 2013,
 // https://proceedings.mlr.press/v28/pascanu13.html).
 //
@@ -22,11 +20,7 @@ func NewClipByGlobalNorm(maxNorm float64, options ...func(*ClipByGlobalNorm)) *S
 // Apply implements Rule.
 func (r *ClipByGlobalNorm) Apply(b *Builder, in []Step) ([]Step, error) {
 	limit := b.Hyper("max_norm")
-	sum := graphops.Const(0)
-	for _, s := range in {
-		sum = sum.Add(s.Delta.SumSquares())
-	}
-	norm := sum.Sqrt()
+	norm := L2Norm(deltas(in)...)
 	scale := norm.LessEqual(limit).Select(one, limit.Div(norm)).Add(norm.Sub(norm)) // norm−norm is 0, or NaN
 	return b.Each(in, func(s Step) Expr { return s.Delta.Mul(scale) })
 }

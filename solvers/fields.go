@@ -10,12 +10,10 @@ import (
 	"unicode"
 
 	"github.com/pkg/errors"
-
-	"optimop/internal/suggest"
 )
 
 // field is an exported float64 field of a rule: a hyperparameter. Its legal range stands in the tag `range:"[0,1)"`; without
-// one, any finite number is legal.
+// one, any finite number is legal; a tag `why:"..."` gives the reason.
 type field struct {
 	name  string // snake case
 	value *float64
@@ -50,10 +48,14 @@ func describe(r Rule, known []*ruleInfo) (*ruleInfo, error) {
 			return errors.Wrapf(err, "solvers: %s.%s", info.name, f.Name)
 		}
 		check := func(x float64) error {
-			if !in.contains(x) {
-				return errors.Errorf("solvers: %s/%s is %v; it must be in %s", info.name, name, x, in)
+			if in.contains(x) {
+				return nil
 			}
-			return nil
+			why := f.Tag.Get("why")
+			if why != "" {
+				why = ": " + why
+			}
+			return errors.Errorf("solvers: %s/%s is %v; it must be in %s%s", info.name, name, x, in, why)
 		}
 		for _, other := range info.fields {
 			if other.name == name {
@@ -77,6 +79,13 @@ func (r *ruleInfo) validate() error {
 		return errors.Wrapf(v.Validate(), "solvers: %s", r.name)
 	}
 	return nil
+}
+
+// accepts checks a new value of one field.
+func (r *ruleInfo) accepts(f field, v float64) error {
+	defer func(old float64) { *f.value = old }(*f.value)
+	*f.value = v
+	return r.validate()
 }
 
 // exported visits the exported fields of a rule that is a pointer to a struct, those of embedded structs too.
@@ -159,108 +168,6 @@ func (r interval) String() string {
 	}
 	return fmt.Sprintf("%s%v, %v%s", left, r.lo, r.hi, right)
 }
-
-// optionNames maps the spellings of other libraries to ours, both folded.
-var optionNames = map[string]string{"lr": "learningrate", "eps": "epsilon"}
-
-// setOptions sets fields of rules by name, as they stand in a config. Names are compared without case, - and _; lr and eps
-// are understood.
-func setOptions(rules []*ruleInfo, options map[string]any) error {
-	type entry struct {
-		name string
-		at   reflect.Value
-	}
-	var fields []entry
-	var known []string
-	for _, r := range rules {
-		err := exported(reflect.ValueOf(r.rule), func(f reflect.StructField, v reflect.Value) error {
-			fields = append(fields, entry{letters(f.Name), v})
-			known = append(known, snake(f.Name))
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	from := map[string]string{}
-	for _, key := range sortedKeys(options) {
-		name := letters(key)
-		find := func(name string) int {
-			for i, f := range fields {
-				if f.name == name {
-					return i
-				}
-			}
-			return -1
-		}
-		i := find(name)
-		if i < 0 {
-			i = find(optionNames[name])
-		}
-		if i < 0 && ignored(name, options[key]) {
-			continue
-		}
-		if i < 0 {
-			return &OptionError{Option: key, Problem: "unknown option" + suggest.For(key, known)}
-		}
-		if other, twice := from[fields[i].name]; twice {
-			return &OptionError{Option: key, Problem: fmt.Sprintf("%q already sets %s", other, known[i])}
-		}
-		from[fields[i].name] = key
-		v := reflect.ValueOf(converted(options[key], fields[i].at.Type()))
-		if !v.IsValid() || v.Type() != fields[i].at.Type() {
-			return &OptionError{Option: key, Problem: fmt.Sprintf("want a %v, not %#v", fields[i].at.Type(), options[key])}
-		}
-		fields[i].at.Set(v)
-	}
-	return nil
-}
-
-// ignored reports whether an option is one of TensorFlow's that have no meaning here, with a value that it could have.
-func ignored(name string, value any) bool {
-	switch value.(type) {
-	case bool:
-		return name == "uselocking"
-	case string:
-		return name == "name"
-	}
-	return false
-}
-
-// converted turns a number or list as JSON has them into what a field wants, where nothing is lost.
-func converted(v any, want reflect.Type) any {
-	switch x := v.(type) {
-	case int:
-		if want.Kind() == reflect.Float64 {
-			return float64(x)
-		}
-	case []any:
-		if want != reflect.TypeFor[[]int]() {
-			return v
-		}
-		var ints []int
-		for _, e := range x {
-			switch n := e.(type) {
-			case int:
-				ints = append(ints, n)
-			case float64:
-				if n != float64(int(n)) {
-					return v
-				}
-				ints = append(ints, int(n))
-			default:
-				return v
-			}
-		}
-		return ints
-	}
-	return v
-}
-
-// OptionError says what is wrong with an option given by name.
-type OptionError struct{ Option, Problem string }
-
-func (e *OptionError) Error() string { return "option " + strconv.Quote(e.Option) + ": " + e.Problem }
 
 // choice checks a field that is one of some words.
 func choice(field, got string, known ...string) error {

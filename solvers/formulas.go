@@ -1,7 +1,9 @@
 package solvers
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"optimop/graphops"
 )
@@ -12,6 +14,8 @@ var (
 	zero = graphops.Const(0)
 	two  = graphops.Const(2)
 	inf  = math.Inf(1)
+
+	never = zero.Equal(one)
 )
 
 // average moves an average towards x: decay·old + (1−decay)·x.
@@ -57,20 +61,34 @@ func warmUp(lr, t, total, proportion, low Expr, literal bool) Expr {
 
 // rectification is the length of the simple moving average that an average with beta2 is worth after t steps, and the factor
 // that makes up for the variance of such a short one (Liu et al. 2020, https://arxiv.org/abs/1908.03265). The factor is
-// meaningful from a length of 4 on.
+// meaningful from a length of 4 on. With beta2 ≤ 0.6 no length is above 4; the factor is then that of an endless average, 1.
 func rectification(beta2, t Expr) (length, factor Expr) {
 	four := graphops.Const(4)
 	p := beta2.Pow(t)
 	end := two.Div(one.Sub(beta2)).Sub(one)
 	length = end.Sub(two.Mul(t).Mul(p).Div(one.Sub(p)))
 	square := length.Sub(four).Div(end.Sub(four)).Mul(length.Sub(two).Div(end.Sub(two))).Mul(end.Div(length))
-	return length, square.Max(zero).Sqrt()
+	return length, end.Greater(four).Select(square.Max(zero).Sqrt(), one)
 }
 
 // trustRatio is ‖w‖/‖u‖, 1 where either is zero.
 func trustRatio(w, u Expr) Expr {
 	a, b := w.Norm(), u.Norm()
 	return a.Greater(zero).And(b.Greater(zero)).Select(a.Div(b), one)
+}
+
+// first is whether this is the first step of this parameter, which may be later than that of the rule: a model can grow, and
+// a gradient can be missing.
+func (b *Builder) first(s Step) Expr {
+	seen := b.ScalarSlot(s, "seen")
+	seen.Set(one)
+	return seen.Equal(zero)
+}
+
+// byName are the steps in the order of the names of their parameters. What is summed in that order does not depend on the order
+// of the model.
+func byName(in []Step) []Step {
+	return slices.SortedFunc(slices.Values(in), func(a, b Step) int { return cmp.Compare(a.Param.Name, b.Param.Name) })
 }
 
 // replace makes v the new value of a parameter outright.

@@ -4,19 +4,19 @@ package solvers
 // weights to exactly zero. With p = −LearningRatePower:
 //
 //	n' = n + g²          z ← z + g + 2·shrink·w − (n'ᵖ − nᵖ)/α·w
-//	w ← (clip(z, −l₁, l₁) − z) / (n'ᵖ/α + 2·l₂ + β/α)          n ← n'
+//	w ← (clip(z, −l₁, l₁) − z) / (n'ᵖ/α + 2·l₂ + β/α), 0 where |z| ≤ l₁          n ← n'
 //
 // The weight is computed anew from z at each step: its initial value only matters by way of z.
 //
 // Slots accum (n): InitialAccumulatorValue at the start, and linear (z): zero.
 type Ftrl struct {
-	LearningRate            float64 `range:"(0,inf)"`  // α, default 0.001
-	LearningRatePower       float64 `range:"(-inf,0]"` // −p, default -0.5
-	InitialAccumulatorValue float64 `range:"[0,inf)"`  // default 0.1
-	L1                      float64 `range:"[0,inf)"`  // l₁, default 0
-	L2                      float64 `range:"[0,inf)"`  // l₂, default 0
-	L2Shrinkage             float64 `range:"[0,inf)"`  // shrink, default 0
-	Beta                    float64 `range:"[0,inf)"`  // β, default 0
+	LearningRate            float64 `range:"(0,inf)" why:"the weight is computed with 1/learning_rate"` // α, default 0.001
+	LearningRatePower       float64 `range:"(-inf,0]"`                                                  // −p, default -0.5
+	InitialAccumulatorValue float64 `range:"[0,inf)"`                                                   // default 0.1
+	L1                      float64 `range:"[0,inf)"`                                                   // l₁, default 0
+	L2                      float64 `range:"[0,inf)"`                                                   // l₂, default 0
+	L2Shrinkage             float64 `range:"[0,inf)"`                                                   // shrink, default 0
+	Beta                    float64 `range:"[0,inf)"`                                                   // β, default 0
 }
 
 // NewFtrl makes a solver of Ftrl.
@@ -34,6 +34,6 @@ func (r *Ftrl) Apply(b *Builder, in []Step) ([]Step, error) {
 		power := n1.Pow(p)
 		z1 := z.Set(z.Add(g).Add(w.Mul(two.Mul(shrink))).Sub(power.Sub(n.Pow(p)).Div(lr).Mul(w)))
 		q := power.Div(lr).Add(two.Mul(l2).Add(beta.Div(lr)))
-		return replace(s, z1.Max(l1.Neg()).Min(l1).Sub(z1).Div(q))
+		return replace(s, z1.Abs().LessEqual(l1).Select(zero, z1.Max(l1.Neg()).Min(l1).Sub(z1).Div(q)))
 	})
 }

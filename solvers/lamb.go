@@ -12,6 +12,7 @@ type LAMB struct {
 	Beta2        float64 `range:"[0,1)"`   // β₂, default 0.999
 	Epsilon      float64 `range:"[0,inf)"` // ε, default 1e-6
 	WeightDecay  float64 `range:"[0,inf)"` // λ, default 0
+	Decoupled    bool    // w ← (1−α·λ)·w first, and no λ·w in u, as in Keras; default false
 }
 
 // NewLAMB makes a solver of LAMB.
@@ -24,11 +25,17 @@ func (r *LAMB) Apply(b *Builder, in []Step) ([]Step, error) {
 	lr, b1, b2, eps, wd := b.Hyper("learning_rate"), b.Hyper("beta1"), b.Hyper("beta2"), b.Hyper("epsilon"), b.Hyper("weight_decay")
 	t := b.Count("step")
 	c1, c2 := correction(b1, t), correction(b2, t)
-	return b.Each(in, func(s Step) Expr {
+	return b.eachStep(in, func(s Step) Step {
 		m, v := b.Slot(s, "m"), b.Slot(s, "v")
 		m1 := m.Set(average(m.Expr, s.Delta, b1))
 		v1 := v.Set(average(v.Expr, s.Delta.Square(), b2))
-		u := adaptive(m1, v1, c1, c2, eps, false).Add(s.Value.Mul(wd))
-		return u.Mul(lr.Mul(trustRatio(s.Value, u)))
+		u := adaptive(m1, v1, c1, c2, eps, false)
+		if r.Decoupled {
+			s.Value = s.Value.Mul(one.Sub(lr.Mul(wd)))
+		} else {
+			u = u.Add(s.Value.Mul(wd))
+		}
+		s.Delta = u.Mul(lr.Mul(trustRatio(s.Value, u)))
+		return s
 	})
 }

@@ -83,7 +83,7 @@ func (s *Solver) updates(loss *gorgonia.Node, vars gorgonia.Nodes) (*build, erro
 		s.warned = true
 		slog.Warn("the loss does not depend on some variables, which are left out", "variables", unused)
 	}
-	return s.build(&build{g: loss.Graph(), store: s.store, bound: s.bound}, steps)
+	return s.build(&build{g: loss.Graph(), store: s.store, bound: s.bound, names: names}, steps)
 }
 
 // check looks at all that can be wrong and returns the names of the parameters.
@@ -91,7 +91,8 @@ func (s *Solver) check(loss *gorgonia.Node, vars gorgonia.Nodes) (*naming, error
 	if err := s.Err(); err != nil {
 		return nil, err
 	}
-	if err := s.checkNodes(loss, vars); err != nil {
+	used, err := s.checkNodes(loss, vars)
+	if err != nil {
 		return nil, err
 	}
 	model := make([]gorgonia.ValueGrad, len(vars))
@@ -103,60 +104,66 @@ func (s *Solver) check(loss *gorgonia.Node, vars gorgonia.Nodes) (*naming, error
 	if err != nil {
 		return nil, err
 	}
+	var some []string
+	var their []form
 	for i, f := range forms {
 		if err := s.params.check(named.names[i], f); err != nil {
 			return nil, err
 		}
+		if used[i] {
+			some, their = append(some, named.names[i]), append(their, f)
+		}
 	}
-	return named, s.trial(named.names, forms)
+	return named, s.trial(some, their, named.names)
 }
 
-func (s *Solver) checkNodes(loss *gorgonia.Node, vars gorgonia.Nodes) error {
+// checkNodes looks at the nodes, and says which variables the loss depends on.
+func (s *Solver) checkNodes(loss *gorgonia.Node, vars gorgonia.Nodes) (used []bool, err error) {
 	switch {
 	case loss == nil:
-		return errors.New("solvers: the loss is nil")
+		return nil, errors.New("solvers: the loss is nil")
 	case loss.Graph() == nil || loss.Type() == nil:
-		return errors.New("solvers: the loss is not a value on a graph")
+		return nil, errors.New("solvers: the loss is not a value on a graph")
 	case !loss.IsScalar():
-		return errors.Errorf("solvers: the loss has shape %v, but must be a scalar: reduce it with gorgonia.Sum or gorgonia.Mean", loss.Shape())
+		return nil, errors.Errorf("solvers: the loss has shape %v, but must be a scalar: reduce it with gorgonia.Sum or gorgonia.Mean", loss.Shape())
 	case !isFloat(loss.Dtype()):
-		return errors.Errorf("solvers: the loss is %v, but must be float32 or float64", loss.Dtype())
+		return nil, errors.Errorf("solvers: the loss is %v, but must be float32 or float64", loss.Dtype())
 	case len(vars) == 0:
-		return errors.New("solvers: there are no variables to train")
+		return nil, errors.New("solvers: there are no variables to train")
 	}
 	for i, v := range vars {
 		switch {
 		case v == nil:
-			return errors.Errorf("solvers: variable %d is nil", i)
+			return nil, errors.Errorf("solvers: variable %d is nil", i)
 		case slices.Contains(vars[:i], v):
-			return errors.Errorf("solvers: variable %q is listed twice", ownName(v))
+			return nil, errors.Errorf("solvers: variable %q is listed twice", ownName(v))
 		case v.Graph() != loss.Graph():
-			return errors.Errorf("solvers: variable %q is not on the graph of the loss", ownName(v))
+			return nil, errors.Errorf("solvers: variable %q is not on the graph of the loss", ownName(v))
 		case !v.IsVar():
-			return errors.Errorf("solvers: variable %q is computed by the graph: only its inputs can be trained", ownName(v))
+			return nil, errors.Errorf("solvers: variable %q is computed by the graph: only its inputs can be trained", ownName(v))
 		case v.Type() == nil || !isFloat(v.Dtype()):
-			return errors.Errorf("solvers: variable %q is %v, but must be float32 or float64", ownName(v), v.Type())
+			return nil, errors.Errorf("solvers: variable %q is %v, but must be float32 or float64", ownName(v), v.Type())
 		}
 	}
 	for name, n := range s.bound {
 		if n.Graph() != loss.Graph() {
-			return errors.Errorf("solvers: %s is bound to a node of another graph than the loss", name)
+			return nil, errors.Errorf("solvers: %s is bound to a node of another graph than the loss", name)
 		}
 	}
-	grads, err := graphops.TryGradients(loss, vars, graphops.AllowUnused())
+	used, err = graphops.TryGradients(loss, vars, graphops.AllowUnused())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if !slices.Contains(grads, true) {
-		return errors.New("solvers: the loss depends on none of the variables")
+	if !slices.Contains(used, true) {
+		return nil, errors.New("solvers: the loss depends on none of the variables")
 	}
-	return nil
+	return used, nil
 }
 
 // trial applies the rules to parameters and gradients of the same form on a graph of their own, with a store of its own, so
 // that whatever a rule refuses is refused before anything is made.
-func (s *Solver) trial(names []string, forms []form) error {
-	p, err := s.private(names, forms, graphops.NewStore(), true)
+func (s *Solver) trial(names []string, forms []form, all []string) error {
+	p, err := s.private(names, forms, all, graphops.NewStore(), true)
 	if err != nil {
 		return err
 	}
@@ -169,7 +176,7 @@ func (s *Solver) build(b *build, in []Step) (*build, error) {
 	if err := s.validate(); err != nil {
 		return nil, err
 	}
-	b.s, b.counts, b.met = s, map[string]Expr{}, map[*ruleInfo]bool{}
+	b.s, b.counts, b.met, b.read = s, map[string]Expr{}, map[*ruleInfo]bool{}, map[string]bool{}
 	if len(in) == 0 {
 		return nil, errors.New("solvers: there is nothing to train")
 	}
@@ -180,6 +187,13 @@ func (s *Solver) build(b *build, in []Step) (*build, error) {
 	out, err := (&Builder{build: b}).Run(s.rule, in)
 	if err != nil {
 		return nil, err
+	}
+	for _, r := range s.rules {
+		for _, f := range r.fields {
+			if full := r.name + "/" + f.name; b.bound[full] != nil && b.met[r] && !b.read[full] {
+				return nil, errors.Errorf("solvers: %s is bound to a node, but the rule does not read it while it runs", full)
+			}
+		}
 	}
 	if len(out) == 0 {
 		return nil, errors.New("solvers: the rules returned no step for any parameter")

@@ -5,7 +5,7 @@ import "github.com/pkg/errors"
 // Momentum is gradient descent with momentum (Polyak 1964, https://doi.org/10.1016/0041-5553(64)90137-5), and with Nesterov
 // its form that looks ahead (Nesterov 1983; as in Sutskever et al. 2013, https://proceedings.mlr.press/v28/sutskever13.html).
 //
-//	v ← μ·v + (1−d)·g          (v ← g at the first step)
+//	v ← μ·v + (1−d)·g          (v ← g at the first step of the parameter)
 //	step = α · v               classical
 //	step = α · (g + μ·v)       Nesterov
 //
@@ -13,7 +13,7 @@ import "github.com/pkg/errors"
 // Gorgonia, Lasagne and Blocks, v ← μ·v + α·g, which gives the same path as long as α is constant; after a change of α, the
 // old velocity keeps its old scale.
 //
-// Slot momentum (v): zero at the start.
+// Slot momentum (v): zero at the start; with dampening also the number seen: 0, then 1.
 type Momentum struct {
 	LearningRate float64 `range:"[0,inf)"` // α, default 0.01
 	Momentum     float64 `range:"[0,1]"`   // μ, default 0.9
@@ -43,10 +43,7 @@ func (r *Momentum) Validate() error {
 // Apply implements Rule.
 func (r *Momentum) Apply(b *Builder, in []Step) ([]Step, error) {
 	lr, mu := b.Hyper("learning_rate"), b.Hyper("momentum")
-	damped := one
-	if r.Dampening != 0 {
-		damped = b.Count("step").Equal(one).Select(one, one.Sub(b.Hyper("dampening")))
-	}
+	damped := b.Uses("dampening")
 	return b.Each(in, func(s Step) Expr {
 		g, v := s.Delta, b.Slot(s, "momentum")
 		scale := lr
@@ -54,8 +51,8 @@ func (r *Momentum) Apply(b *Builder, in []Step) ([]Step, error) {
 			g, scale = lr.Mul(g), one
 		}
 		fresh := g
-		if r.Dampening != 0 {
-			fresh = g.Mul(damped)
+		if damped {
+			fresh = g.Mul(b.first(s).Select(one, one.Sub(b.Hyper("dampening"))))
 		}
 		v1 := v.Set(v.Mul(mu).Add(fresh))
 		if r.Nesterov {

@@ -1,6 +1,8 @@
 package solvers
 
 import (
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -15,27 +17,28 @@ import (
 //	X = G/(‖G‖ + 1e-7)   X ← a·X + (b·A + c·A²)·X with A = X·Xᵀ, NSSteps times (of the transposed matrix if that is wider)
 //	step = α · √max(rows, columns)·RMSRate · X          (factor 1 if RMSRate is 0)
 //
-// The weights decay by w ← (1 − α·λ)·w before. Parameters of another rank than 2, and with ExcludeEmbeddings those whose name
-// contains "embedding", get Adam's step, in the form with epsilon hat, of rate α·AdamLearningRateRatio and decay
-// AdamWeightDecay.
+// The weights decay by w ← (1 − α·λ)·w before. Parameters of another rank than 2, with ExcludeEmbeddings those whose name
+// contains "embedding", and those whose name matches one of the regular expressions ExcludeLayers, get Adam's step, in the form
+// with epsilon hat, of rate α·AdamLearningRateRatio and decay AdamWeightDecay.
 //
 // Slots momentum (M), or m and v: zero at the start.
 type Muon struct {
-	LearningRate          float64 `range:"[0,inf)"` // α, default 0.001
-	Momentum              float64 `range:"[0,1]"`   // μ, default 0.95
-	NSSteps               float64 `range:"[1,20]"`  // default 5, a whole number
-	A                     float64 // a, default 3.4445
-	B                     float64 // b, default -4.7750
-	C                     float64 // c, default 2.0315
-	RMSRate               float64 `range:"[0,inf)"` // default 0.2
-	WeightDecay           float64 `range:"[0,inf)"` // λ, default 0.004
-	AdamLearningRateRatio float64 `range:"[0,inf)"` // default 1
-	AdamBeta1             float64 `range:"[0,1)"`   // default 0.9
-	AdamBeta2             float64 `range:"[0,1)"`   // default 0.999
-	AdamWeightDecay       float64 `range:"[0,inf)"` // default 0.004
-	Epsilon               float64 `range:"[0,inf)"` // of Adam, default 1e-7
-	Nesterov              bool    // default true
-	ExcludeEmbeddings     bool    // default true
+	LearningRate          float64  `range:"[0,inf)"` // α, default 0.001
+	Momentum              float64  `range:"[0,1]"`   // μ, default 0.95
+	NSSteps               float64  `range:"[1,20]"`  // default 5, a whole number
+	A                     float64  // a, default 3.4445
+	B                     float64  // b, default -4.7750
+	C                     float64  // c, default 2.0315
+	RMSRate               float64  `range:"[0,inf)"` // default 0.2
+	WeightDecay           float64  `range:"[0,inf)"` // λ, default 0.004
+	AdamLearningRateRatio float64  `range:"[0,inf)"` // default 1
+	AdamBeta1             float64  `range:"[0,1)"`   // default 0.9
+	AdamBeta2             float64  `range:"[0,1)"`   // default 0.999
+	AdamWeightDecay       float64  `range:"[0,inf)"` // default 0.004
+	Epsilon               float64  `range:"[0,inf)"` // of Adam, default 1e-7
+	Nesterov              bool     // default true
+	ExcludeEmbeddings     bool     // default true
+	ExcludeLayers         []string // default none
 }
 
 // NewMuon makes a solver of Muon.
@@ -49,7 +52,19 @@ func (r *Muon) Validate() error {
 	if r.NSSteps != float64(int(r.NSSteps)) {
 		return errors.Errorf("ns_steps is %v; it must be a whole number", r.NSSteps)
 	}
+	for _, e := range r.ExcludeLayers {
+		if _, err := regexp.Compile(e); err != nil {
+			return errors.Wrap(err, "exclude_layers")
+		}
+	}
 	return nil
+}
+
+// orthogonalises reports whether a parameter is one of Muon's own, and not Adam's.
+func (r *Muon) orthogonalises(p Param) bool {
+	excluded := slices.ContainsFunc(r.ExcludeLayers, func(e string) bool { return regexp.MustCompile(e).MatchString(p.Name) })
+	embedding := r.ExcludeEmbeddings && strings.Contains(strings.ToLower(p.Name), "embedding")
+	return p.Node.Dims() == 2 && !excluded && !embedding
 }
 
 // Apply implements Rule.
@@ -60,7 +75,7 @@ func (r *Muon) Apply(b *Builder, in []Step) ([]Step, error) {
 	c1, c2 := correction(b1, t), correction(b2, t)
 	return b.eachStep(in, func(s Step) Step {
 		g := s.Delta
-		if len(g.Shape()) == 2 && !(r.ExcludeEmbeddings && strings.Contains(strings.ToLower(s.Param.Name), "embedding")) {
+		if r.orthogonalises(s.Param) {
 			s.Value = s.Value.Mul(one.Sub(lr.Mul(wd)))
 			s.Delta = lr.Mul(r.orthogonal(b, s))
 			return s
@@ -92,8 +107,7 @@ func (r *Muon) orthogonal(b *Builder, s Step) Expr {
 	if rows > columns {
 		x = x.Transpose()
 	}
-	if r.RMSRate == 0 {
-		return x
-	}
-	return x.Mul(graphops.Const(float64(max(rows, columns))).Sqrt().Mul(b.Hyper("rms_rate")))
+	rms := b.Hyper("rms_rate")
+	scale := graphops.Const(float64(max(rows, columns))).Sqrt().Mul(rms)
+	return x.Mul(rms.Greater(zero).Select(scale, one))
 }

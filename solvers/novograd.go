@@ -3,11 +3,11 @@ package solvers
 // NovoGrad normalises the gradient of each parameter by a moving average of its norm (Ginsburg et al. 2019,
 // https://arxiv.org/abs/1905.11286).
 //
-//	v ← ‖g‖² at the first step, then β₂·v + (1−β₂)·‖g‖²          (a number for each parameter; its maximum with AMSGrad)
+//	v ← ‖g‖² at the first step of the parameter, then β₂·v + (1−β₂)·‖g‖²          (a number for each parameter; its maximum with AMSGrad)
 //	q = g/(√v + ε) + λ·w          times (1−β₁) with GradAveraging, but at the first step
 //	m ← β₁·m + α·q                step = m
 //
-// Slot m: zero at the start; numbers v and, with AMSGrad, vhat.
+// Slot m: zero at the start; numbers v, seen (0, then 1) and, with AMSGrad, vhat.
 type NovoGrad struct {
 	LearningRate  float64 `range:"[0,inf)"` // α, default 0.001
 	Beta1         float64 `range:"[0,1)"`   // β₁, default 0.9
@@ -26,9 +26,8 @@ func NewNovoGrad(options ...func(*NovoGrad)) *Solver {
 // Apply implements Rule.
 func (r *NovoGrad) Apply(b *Builder, in []Step) ([]Step, error) {
 	lr, b1, b2, eps, wd := b.Hyper("learning_rate"), b.Hyper("beta1"), b.Hyper("beta2"), b.Hyper("epsilon"), b.Hyper("weight_decay")
-	first := b.Count("step").Equal(one)
 	return b.Each(in, func(s Step) Expr {
-		g, m, v := s.Delta, b.Slot(s, "m"), b.ScalarSlot(s, "v")
+		g, m, v, first := s.Delta, b.Slot(s, "m"), b.ScalarSlot(s, "v"), b.first(s)
 		norm := g.SumSquares()
 		v1 := v.Set(first.Select(norm, average(v.Expr, norm, b2)))
 		if r.AMSGrad {

@@ -120,7 +120,9 @@ var families = map[string][]preset{
 		{"adamax", keras2[0].factory},
 		{"adamw", func() Rule { return &AdamW{Adam: *adamHat(1e-7), WeightDecay: 0.004} }},
 		{"ftrl", func() Rule { return NewFtrl() }},
-		{"lamb", func() Rule { return &LAMB{LearningRate: 0.001, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-7} }},
+		{"lamb", func() Rule {
+			return &LAMB{LearningRate: 0.001, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-7, Decoupled: true}
+		}},
 		{"lion", func() Rule { return NewLion() }},
 		{"muon", func() Rule { return NewMuon() }},
 		{"nadam", func() Rule {
@@ -153,7 +155,7 @@ var families = map[string][]preset{
 		{"adamw", func() Rule { return NewAdamW() }},
 		{"nadam", func() Rule { return coupled(NewNadam()) }},
 		{"radam", func() Rule {
-			return coupled(NewRAdam(func(r *RAdam) { r.EpsilonHat = true }))
+			return NewRAdam(func(r *RAdam) { r.EpsilonHat, r.Coupled = true, true })
 		}},
 		{"rmsprop", func() Rule {
 			return coupled(&RMSprop{LearningRate: 0.01, Rho: 0.99, Epsilon: 1e-8, RateOutside: true})
@@ -169,7 +171,7 @@ var families = map[string][]preset{
 			return &Adagrad{LearningRate: 0.01, InitialAccumulatorValue: 0.1, Epsilon: 1e-7, EpsilonInside: true}
 		}},
 		{"adam", func() Rule { return NewAdam() }},
-		{"adamax", func() Rule { return NewAdamax() }},
+		{"adamax", func() Rule { return NewAdamax(func(a *Adamax) { a.EpsilonInsideMax = true }) }},
 		{"adamw", func() Rule { return &AdamW{Adam: adamDefaults(), WeightDecay: 1e-4} }},
 		{"amsgrad", func() Rule {
 			return NewAdam(func(a *Adam) { a.AMSGrad, a.MaxCorrected = true, true })
@@ -180,7 +182,7 @@ var families = map[string][]preset{
 		{"novograd", func() Rule { return NewNovoGrad(func(n *NovoGrad) { n.Beta2, n.Epsilon = 0.25, 1e-6 }) }},
 		{"radam", func() Rule { return NewRAdam() }},
 		{"rmsprop", func() Rule { return &RMSprop{LearningRate: 0.001, Rho: 0.9, Epsilon: 1e-8, EpsilonInside: true} }},
-		{"sgd", func() Rule { return NewSGD() }},
+		{"sgd", func() Rule { return &Momentum{LearningRate: 0.01} }},
 		{"yogi", func() Rule { return NewYogi(func(y *Yogi) { y.EpsilonHat, y.InitialMomentum = false, 1e-6 }) }},
 	},
 	"blocks": {
@@ -189,6 +191,7 @@ var families = map[string][]preset{
 		{"adam", func() Rule { return NewBlocksAdam() }},
 		{"adam_old_betas", func() Rule { return NewBlocksAdamOldBetas() }},
 		{"basicmomentum", func() Rule { return NewBasicMomentum() }},
+		{"basicnesterovmomentum", func() Rule { return &BasicMomentum{Nesterov: true} }},
 		{"basicrmsprop", func() Rule { return NewBasicRMSprop() }},
 		{"momentum", func() Rule { return &Momentum{LearningRate: 1, RateInside: true} }},
 		{"nesterovmomentum", func() Rule { return &Momentum{LearningRate: 1, RateInside: true, Nesterov: true} }},

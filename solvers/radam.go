@@ -7,7 +7,7 @@ package solvers
 //	ρ∞ = 2/(1−β₂) − 1            ρₜ = ρ∞ − 2t·β₂ᵗ/(1−β₂ᵗ)
 //	r = √((ρₜ−4)(ρₜ−2)ρ∞ / ((ρ∞−4)(ρ∞−2)ρₜ))
 //	u = r · m/(1−β₁ᵗ) / (√(v/(1−β₂ᵗ)) + ε)  where ρₜ ≥ SMAThreshold, else m/(1−β₁ᵗ)
-//	step = α·(u + λ·w)
+//	step = α·(u + λ·w), or with Coupled α·u after g ← g + λ·w
 //
 // With EpsilonHat ε meets the uncorrected root, as in torch. The built-in warm-up of TensorFlow Addons (TotalSteps > 0)
 // raises α linearly from 0 during the first WarmupProportion of the steps and lowers it to MinLearningRate at the last. The
@@ -26,6 +26,7 @@ type RAdam struct {
 	MinLearningRate  float64 `range:"[0,inf)"` // default 0
 	AMSGrad          bool    // use the maximum of the second moments, default false
 	EpsilonHat       bool    // default false
+	Coupled          bool    // the weight decay is part of the gradient, default false
 }
 
 // NewRAdam makes a solver of RAdam.
@@ -42,7 +43,10 @@ func (r *RAdam) Apply(b *Builder, in []Step) ([]Step, error) {
 	length, factor := rectification(b2, t)
 	rectified := length.GreaterEqual(b.Hyper("sma_threshold"))
 	return b.Each(in, func(s Step) Expr {
-		g, m, v := s.Delta, b.Slot(s, "m"), b.Slot(s, "v")
+		g, decay, m, v := s.Delta, s.Value.Mul(wd), b.Slot(s, "m"), b.Slot(s, "v")
+		if r.Coupled {
+			g, decay = g.Add(decay), zero
+		}
 		m1 := m.Set(average(m.Expr, g, b1))
 		v1 := v.Set(average(v.Expr, g.Square(), b2))
 		if r.AMSGrad {
@@ -50,6 +54,6 @@ func (r *RAdam) Apply(b *Builder, in []Step) ([]Step, error) {
 			v1 = h.Set(h.Max(v1))
 		}
 		u := rectified.Select(factor.Mul(adaptive(m1, v1, c1, c2, eps, r.EpsilonHat)), m1.Div(c1))
-		return lr.Mul(u.Add(s.Value.Mul(wd)))
+		return lr.Mul(u.Add(decay))
 	})
 }

@@ -74,9 +74,6 @@ func options(t *testing.T, r Rule) string {
 			if v.Kind() == reflect.String {
 				value = fmt.Sprintf("%q", v.Interface())
 			}
-			if v.Kind() == reflect.Slice && v.IsNil() {
-				value = "all"
-			}
 			all = append(all, snake(f.Name)+" "+value)
 			return nil
 		}))

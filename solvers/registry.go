@@ -39,7 +39,7 @@ func Register(name string, factory func() Rule) error {
 	defer registry.Unlock()
 	key := fold(name)
 	switch {
-	case key == "":
+	case strings.Trim(key, "/ ") == "" || strings.HasPrefix(key, "/") || strings.HasSuffix(key, "/"):
 		return errors.Errorf("solvers: Register: %q is no name", name)
 	case factory == nil:
 		return errors.Errorf("solvers: Register: the factory of %q is nil", name)
@@ -63,7 +63,12 @@ func Lookup(name string) (func() Rule, error) {
 
 // Resolve finds a factory by whatever names an optimizer in RETURNN's configs: a name, a function that returns a name, a factory
 // or a rule, which is then the one that every call of the factory returns.
-func Resolve(class any) (func() Rule, error) {
+func Resolve(class any) (_ func() Rule, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = errors.Errorf("solvers: the function that names an optimizer panicked: %v", p)
+		}
+	}()
 	switch c := class.(type) {
 	case string:
 		return Lookup(c)
@@ -75,7 +80,14 @@ func Resolve(class any) (func() Rule, error) {
 		if c != nil {
 			return c, nil
 		}
+	case func() *Solver:
+		if c != nil {
+			return func() Rule { return c() }, nil
+		}
 	case Rule:
+		if _, err := walk(c, nil); err != nil {
+			return nil, err
+		}
 		return func() Rule { return c }, nil
 	}
 	return nil, errors.Errorf("solvers: %T names no optimizer: want a name, a function that returns one, a factory or a rule", class)
@@ -88,7 +100,9 @@ func Names() []string {
 	return slices.Sorted(maps.Values(registry.name))
 }
 
-// FromConfig makes a solver by name, with options by the names of the rule's fields in snake case: "learning_rate". Values
+// FromConfig makes a solver by name, with options by the names of the rule's fields in snake case: "learning_rate", or
+// "adam/learning_rate" where several rules have one; the short name means the last of them, the optimizer itself. The
+// spellings of the original libraries are understood too (lr, min_lr, betas, l1_regularization_strength, …). Values
 // are numbers, truth values, strings and lists as JSON has them. An unknown name or option is an error with a suggestion. The
 // options "use_locking" (true or false) and "name" (a string) of TensorFlow's optimizers are accepted and mean nothing here.
 func FromConfig(name string, options map[string]any, opts ...Option) (_ *Solver, err error) {
@@ -130,7 +144,7 @@ func letters(name string) string {
 
 func fold(name string) string {
 	s := letters(name)
-	if short := strings.TrimSuffix(s, "optimizer"); short != "" {
+	if short := strings.TrimSuffix(s, "optimizer"); short != "" && !strings.HasSuffix(short, "/") {
 		return short
 	}
 	return s

@@ -22,9 +22,12 @@ func NewRegularize(options ...func(*Regularize)) *Solver {
 // Apply implements Rule.
 func (r *Regularize) Apply(b *Builder, in []Step) ([]Step, error) {
 	l1, l2, part, clip := b.Hyper("l1"), b.Hyper("l2"), one.Div(b.Hyper("batch_size")), b.Hyper("clip")
-	limit := clip.Greater(zero).Select(clip, graphops.Const(inf))
+	limit := limited(clip)
 	return b.Each(in, func(s Step) Expr {
 		g := s.Delta.Add(s.Value.Sign().Mul(l1)).Add(s.Value.Mul(l2)).Mul(part)
 		return g.Max(limit.Neg()).Min(limit)
 	})
 }
+
+// limited is a bound for which 0 means none.
+func limited(bound Expr) Expr { return bound.Greater(zero).Select(bound, graphops.Const(inf)) }

@@ -1,8 +1,10 @@
 package solvers
 
-// RemoveNotFinite replaces the step of a parameter that holds NaN or an infinity (Blocks).
+import "optimop/graphops"
+
+// RemoveNotFinite replaces the step of a parameter that would bring NaN or an infinity (Blocks).
 //
-//	w ← c·w if an element of the step is not finite, else w − g
+//	w ← c·w if an element of the step, or of the new value, is not finite, else w − g
 //
 // With Scaler 1 the parameter stays, with 0.1 it shrinks to a tenth, with 0 it becomes zero. Put it last, and also first
 // if the rules between have slots, since it cannot take NaN out of these. It has no slots.
@@ -18,7 +20,10 @@ func NewRemoveNotFinite(options ...func(*RemoveNotFinite)) *Solver {
 // Apply implements Rule.
 func (r *RemoveNotFinite) Apply(b *Builder, in []Step) ([]Step, error) {
 	c := b.Hyper("scaler")
-	return b.Each(in, func(s Step) Expr {
-		return s.Delta.IsFinite().All().Select(s.Delta, s.Value.Mul(one.Sub(c)))
+	return b.eachStep(in, func(s Step) Step {
+		w := graphops.Of(s.Param.Node) // what the rules before made of it can be NaN, too
+		fine := s.Delta.IsFinite().All().And(s.Value.Sub(w).IsFinite().All())
+		s.Value, s.Delta = fine.Select(s.Value, w), fine.Select(s.Delta, w.Mul(one.Sub(c)))
+		return s
 	})
 }

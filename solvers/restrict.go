@@ -7,7 +7,7 @@ import (
 )
 
 // Restrict applies a rule to some parameters only; the steps of the others pass unchanged (Blocks). Parameters are named by
-// their names in the solver; a name that no parameter has is an error.
+// their names in the solver; a name that no parameter has, or had before, is an error.
 //
 //	solvers.Chain(solvers.Restrict(solvers.NewClipByGlobalNorm(1), "w0"), solvers.NewAdam())
 func Restrict(rule Rule, names ...string) *Solver { return New(&restrict{addressable(rule), names}) }
@@ -24,7 +24,7 @@ func (r *restrict) Rules() []Rule { return []Rule{r.rule} }
 func (r *restrict) Apply(b *Builder, in []Step) ([]Step, error) {
 	var some []Step
 	for _, name := range r.names {
-		if !slices.ContainsFunc(in, func(s Step) bool { return s.Param.Name == name }) {
+		if _, before := b.s.params.form[name]; !before && !slices.Contains(b.names, name) {
 			return nil, errors.Errorf("solvers: Restrict: no parameter is called %q", name)
 		}
 	}
@@ -32,6 +32,9 @@ func (r *restrict) Apply(b *Builder, in []Step) ([]Step, error) {
 		if slices.Contains(r.names, s.Param.Name) {
 			some = append(some, s)
 		}
+	}
+	if some == nil {
+		return in, nil
 	}
 	done, err := b.Run(r.rule, some)
 	if err != nil {

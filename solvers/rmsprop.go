@@ -38,12 +38,15 @@ func NewBasicRMSprop(options ...func(*RMSprop)) *Solver {
 // Apply implements Rule.
 func (r *RMSprop) Apply(b *Builder, in []Step) ([]Step, error) {
 	lr, rho := b.Hyper("learning_rate"), b.Hyper("rho")
-	divisor := func(v Expr) Expr { return v.Sqrt().Add(b.Hyper("epsilon")) }
-	switch {
-	case r.MaxScaling > 0:
-		divisor = func(v Expr) Expr { return v.Sqrt().Max(one.Div(b.Hyper("max_scaling"))) }
-	case r.EpsilonInside:
-		divisor = func(v Expr) Expr { return v.Add(b.Hyper("epsilon")).Sqrt() }
+	heavy, bounded := b.Uses("momentum"), b.Uses("max_scaling")
+	divisor := func(v Expr) Expr {
+		eps := b.Hyper("epsilon")
+		d := either(r.EpsilonInside, v.Add(eps).Sqrt(), v.Sqrt().Add(eps))
+		if bounded {
+			most := b.Hyper("max_scaling")
+			d = most.Greater(zero).Select(v.Sqrt().Max(one.Div(most)), d)
+		}
+		return d
 	}
 	return b.Each(in, func(s Step) Expr {
 		g, v := s.Delta, b.Slot(s, "rms", Fill(r.InitialValue))
@@ -53,7 +56,7 @@ func (r *RMSprop) Apply(b *Builder, in []Step) ([]Step, error) {
 			v1 = v1.Sub(a.Set(average(a.Expr, g, rho)).Square()).Max(zero) // rounding can make it negative
 		}
 		d := divisor(v1)
-		if r.Momentum == 0 {
+		if !heavy {
 			return lr.Mul(g).Div(d)
 		}
 		m, mu := b.Slot(s, "momentum"), b.Hyper("momentum")

@@ -9,7 +9,7 @@ package solvers
 //
 // The weight decay acts on y before the step, y ← (1 − α·λ)·y.
 //
-// Slots z: the parameter at the first step, and v: zero at the start.
+// Slots z: the parameter at its first step, and v: zero at the start; number seen: 0, then 1.
 type ScheduleFreeAdamW struct {
 	LearningRate float64 `range:"[0,inf)"` // α, default 0.0025
 	Beta1        float64 `range:"(0,1]"`   // β₁, default 0.9
@@ -33,7 +33,7 @@ func (r *ScheduleFreeAdamW) Apply(b *Builder, in []Step) ([]Step, error) {
 	c2, part := correction(b2, t), one.Div(t)
 	return b.eachStep(in, func(s Step) Step {
 		y, slot, v := s.Value.Mul(keep), b.Slot(s, "z"), b.Slot(s, "v")
-		z := t.Equal(one).Select(s.Value, slot.Expr)
+		z := b.first(s).Select(s.Value, slot.Expr)
 		v1 := v.Set(average(v.Expr, s.Delta.Square(), b2))
 		z1 := slot.Set(z.Sub(eta.Mul(s.Delta).Div(v1.Div(c2).Sqrt().Add(eps))))
 		x := y.Sub(z.Mul(one.Sub(b1))).Div(b1)

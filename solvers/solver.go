@@ -136,18 +136,18 @@ func (s *Solver) Apply(b *Builder, in []Step) ([]Step, error) { return b.Run(s, 
 // "adam/learning_rate", or just "learning_rate" if only one rule has it; case, "_" and "-" make no difference, and lr and eps are
 // understood. A value out of its range, and a name that is unknown or not unique, are errors.
 func (s *Solver) Set(name string, v float64) error {
-	full, f, err := s.hyper(name)
+	full, r, f, err := s.hyper(name)
 	if err != nil {
 		return err
 	}
 	if n := s.bound[full]; n != nil {
 		return errors.Errorf("solvers: %s is bound to the node %q: give that another value with gorgonia.Let", full, n.Name())
 	}
+	if err := r.accepts(f, v); err != nil {
+		return err
+	}
 	if st := s.store.Lookup(full); st != nil {
 		return st.Set(v)
-	}
-	if err := f.check(v); err != nil {
-		return err
 	}
 	if s.built && v != *f.value {
 		return errors.Errorf("solvers: the update was built without %s, as it was %v: set the field before the first step, "+
@@ -159,7 +159,7 @@ func (s *Solver) Set(name string, v float64) error {
 
 // Get is the present value of a hyperparameter; see Set for the names.
 func (s *Solver) Get(name string) (float64, error) {
-	full, f, err := s.hyper(name)
+	full, _, f, err := s.hyper(name)
 	if err != nil {
 		return 0, err
 	}
@@ -176,9 +176,11 @@ func (s *Solver) Get(name string) (float64, error) {
 }
 
 // Bind makes a scalar float node the value of a hyperparameter, for graphs that contain it: an input, or anything computed
-// (a schedule, a learned learning rate). What the node computes is used as it is, also out of the hyperparameter's range.
+// (a schedule, a learned learning rate). What the node computes is used as it is, also out of the hyperparameter's range. What a
+// rule reads only when the update is built (the initial value of a slot, a number of iterations) cannot be bound; the next
+// Step or Minimize then says so.
 func (s *Solver) Bind(name string, n *gorgonia.Node) error {
-	full, _, err := s.hyper(name)
+	full, _, _, err := s.hyper(name)
 	if err != nil {
 		return err
 	}
@@ -194,9 +196,9 @@ func (s *Solver) Bind(name string, n *gorgonia.Node) error {
 }
 
 // hyper resolves the name of a hyperparameter.
-func (s *Solver) hyper(name string) (full string, f field, err error) {
+func (s *Solver) hyper(name string) (full string, rule *ruleInfo, f field, err error) {
 	if err := s.Err(); err != nil {
-		return "", field{}, err
+		return "", nil, field{}, err
 	}
 	var known, hits []string
 	want := hyperName(name)
@@ -204,20 +206,20 @@ func (s *Solver) hyper(name string) (full string, f field, err error) {
 		for _, h := range r.fields {
 			k := r.name + "/" + h.name
 			if letters(k) == want {
-				return k, h, nil
+				return k, r, h, nil
 			}
 			if known = append(known, k); strings.HasSuffix(letters(k), "/"+want) {
-				full, f, hits = k, h, append(hits, k)
+				full, rule, f, hits = k, r, h, append(hits, k)
 			}
 		}
 	}
 	switch len(hits) {
 	case 1:
-		return full, f, nil
+		return full, rule, f, nil
 	case 0:
-		return "", field{}, errors.Errorf("solvers: no hyperparameter is called %q%s", name, suggest.For(name, known))
+		return "", nil, field{}, errors.Errorf("solvers: no hyperparameter is called %q%s", name, suggest.For(name, known))
 	}
-	return "", field{}, errors.Errorf("solvers: several rules have a %q: say which of %s", name, strings.Join(hits, ", "))
+	return "", nil, field{}, errors.Errorf("solvers: several rules have a %q: say which of %s", name, strings.Join(hits, ", "))
 }
 
 // Store holds the solver's slots, counters and hyperparameters, in the order in which they were made: none before the first

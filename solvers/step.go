@@ -65,7 +65,7 @@ func (s *Solver) Step(model []gorgonia.ValueGrad) (err error) {
 	if len(keep) == 0 {
 		return errors.New("solvers: no parameter has a gradient")
 	}
-	p, err := s.plan(keep, values)
+	p, err := s.plan(keep, values, names)
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ type stepPlan struct {
 const maxPlans = 64
 
 // plan finds the plan for parameters of these names and forms, or makes it.
-func (s *Solver) plan(names []string, values []gorgonia.Value) (*stepPlan, error) {
+func (s *Solver) plan(names []string, values []gorgonia.Value, all []string) (*stepPlan, error) {
 	for _, p := range s.plans {
 		if p.fits(names, values) {
 			return p, nil
@@ -122,10 +122,10 @@ func (s *Solver) plan(names []string, values []gorgonia.Value) (*stepPlan, error
 	for i, v := range values {
 		forms[i] = form{v.Dtype(), v.Shape().Clone()}
 	}
-	if err := s.trial(names, forms); err != nil {
+	if err := s.trial(names, forms, all); err != nil {
 		return nil, err
 	}
-	p, err := s.private(names, forms, s.store, false)
+	p, err := s.private(names, forms, all, s.store, false)
 	if err != nil {
 		return nil, err
 	}
@@ -152,8 +152,9 @@ func (p *stepPlan) fits(names []string, values []gorgonia.Value) bool {
 	return true
 }
 
-// private builds the update for parameters and gradients that are inputs of a graph of their own.
-func (s *Solver) private(names []string, forms []form, store *graphops.Store, trial bool) (*stepPlan, error) {
+// private builds the update for parameters and gradients that are inputs of a graph of their own; all are the names of those
+// that get no step, too.
+func (s *Solver) private(names []string, forms []form, all []string, store *graphops.Store, trial bool) (*stepPlan, error) {
 	g := gorgonia.NewGraph()
 	p := &stepPlan{names: slices.Clone(names), forms: forms, param: map[*gorgonia.Node]int{}, grad: map[*gorgonia.Node]int{},
 		hyper: map[*gorgonia.Node]*gorgonia.Node{}}
@@ -172,7 +173,7 @@ func (s *Solver) private(names []string, forms []form, store *graphops.Store, tr
 		p.hyper[bound[name]] = n
 	}
 	var err error
-	p.b, err = s.build(&build{g: g, store: store, bound: bound, trial: trial}, steps)
+	p.b, err = s.build(&build{g: g, store: store, bound: bound, names: all, trial: trial}, steps)
 	return p, err
 }
 

@@ -6,8 +6,8 @@ import "optimop/graphops"
 //
 //	step = g · c/n where n ≥ c, else g
 //
-// With Threshold 0 it does nothing. A step that is not finite makes all steps NaN: put RemoveNotFinite before it. It differs
-// from ClipByGlobalNorm in that one infinite element makes the finite ones 0. It has no slots.
+// With Threshold 0 it does nothing. One NaN makes all steps NaN, one infinite element itself NaN and the finite ones 0
+// (ClipByGlobalNorm makes all NaN): put RemoveNotFinite before it. It has no slots.
 type StepClipping struct {
 	Threshold float64 `range:"[0,inf)"` // c, default 0: none
 }
@@ -19,18 +19,19 @@ func NewStepClipping(threshold float64, options ...func(*StepClipping)) *Solver 
 
 // Apply implements Rule.
 func (r *StepClipping) Apply(b *Builder, in []Step) ([]Step, error) {
-	if r.Threshold == 0 {
+	if !b.Uses("threshold") {
 		return in, nil
 	}
-	c := b.Hyper("threshold")
+	c := limited(b.Hyper("threshold"))
 	n := L2Norm(deltas(in)...)
 	scale := n.Less(c).Select(one, c.Div(n))
 	return b.Each(in, func(s Step) Expr { return s.Delta.Mul(scale) })
 }
 
+// deltas are the steps, for sums over all of them.
 func deltas(in []Step) []Expr {
 	out := make([]Expr, len(in))
-	for i, s := range in {
+	for i, s := range byName(in) {
 		out[i] = s.Delta
 	}
 	return out

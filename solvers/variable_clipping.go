@@ -8,7 +8,7 @@ import "github.com/pkg/errors"
 //	d = w − g          n = the norm of d over Axes, or over all elements
 //	w ← d·c/n where n > c, else d
 //
-// It has no slots.
+// It is a step like any other, w − d·c/n, which the rules after it may change. It has no slots.
 type VariableClipping struct {
 	Threshold float64 `range:"[0,inf)"` // c
 	Axes      []int   // over which the norm is taken; negative ones count from the end; default nil: all
@@ -48,16 +48,12 @@ func (r *VariableClipping) Apply(b *Builder, in []Step) ([]Step, error) {
 			seen[i] = true
 		}
 	}
-	return b.eachStep(in, func(s Step) Step {
+	return b.Each(in, func(s Step) Expr {
 		d := s.Value.Sub(s.Delta)
-		if r.Axes == nil {
-			n := d.Norm()
-			return s.choose(n.Greater(c), d.Mul(c.Div(n)))
+		n := d.Norm()
+		if len(r.Axes) > 0 {
+			n = d.Square().SumAlong(r.Axes...).Sqrt().BroadcastTo(d.Shape())
 		}
-		n := d.Square().SumAlong(r.Axes...).Sqrt().BroadcastTo(d.Shape())
-		return s.choose(n.Greater(c), d.Mul(c.Div(n)))
+		return n.Greater(c).Select(s.Value.Sub(d.Mul(c.Div(n))), s.Delta)
 	})
 }
-
-// choose makes v the new value where a condition holds, and takes the step elsewhere.
-func (s Step) choose(cond, v Expr) Step { return replace(s, cond.Select(v, s.Value.Sub(s.Delta))) }

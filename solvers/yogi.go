@@ -36,7 +36,7 @@ func (r *Yogi) Validate() error { return choice("activation", r.Activation, "sig
 
 // Apply implements Rule.
 func (r *Yogi) Apply(b *Builder, in []Step) ([]Step, error) {
-	lr, b1, b2, eps, l1, l2 := b.Hyper("learning_rate"), b.Hyper("beta1"), b.Hyper("beta2"), b.Hyper("epsilon"), b.Hyper("l1"), b.Hyper("l2")
+	lr, b1, b2, eps, penalty := b.Hyper("learning_rate"), b.Hyper("beta1"), b.Hyper("beta2"), b.Hyper("epsilon"), b.Uses("l1") || b.Uses("l2")
 	t := b.Count("step")
 	c1, c2 := correction(b1, t), correction(b2, t)
 	return b.eachStep(in, func(s Step) Step {
@@ -48,10 +48,10 @@ func (r *Yogi) Apply(b *Builder, in []Step) ([]Step, error) {
 		m1 := m.Set(average(m.Expr, s.Delta, b1))
 		v1 := v.Set(v.Add(grow.Mul(g2).Mul(one.Sub(b2))))
 		s.Delta = lr.Mul(adaptive(m1, v1, c1, c2, eps, r.EpsilonHat))
-		if r.L1 == 0 && r.L2 == 0 {
+		if !penalty {
 			return s
 		}
 		eta := lr.Mul(c2.Sqrt()).Div(c1).Div(v1.Sqrt().Add(eps))
-		return replace(s, proximal(s.Value.Sub(s.Delta), eta.Mul(l1), eta.Mul(l2)))
+		return replace(s, proximal(s.Value.Sub(s.Delta), eta.Mul(b.Hyper("l1")), eta.Mul(b.Hyper("l2"))))
 	})
 }

@@ -195,7 +195,8 @@ func (p *Program) gemm(m, k, n int, a, b, c Array) {
 	}
 }
 
-// singularPair computes the outer product of the first pair of singular vectors, zero where the matrix is zero or not finite.
+// singularPair computes the outer product of the first pair of singular vectors, zero where the matrix is zero, NaN where
+// the sum of its magnitudes is not finite.
 func singularPair[T float](r, c int, d, a []T) {
 	clear(d)
 	x := mat.NewDense(r, c, nil)

@@ -1,0 +1,137 @@
+package solvers
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"optimop/internal/suggest"
+)
+
+// optionNames maps the spellings of other libraries to ours, all folded. A rule's own field of that name comes first.
+var optionNames = map[string]string{
+	"adamlrratio": "adamlearningrateratio", "alpha": "rho", "axis": "axes", "b1": "beta1", "b2": "beta2", "decay": "rho",
+	"decayrate": "rho", "eps": "epsilon", "initialscale": "initialvalue", "l1regularizationstrength": "l1",
+	"l2regularizationstrength": "l2", "l2shrinkageregularizationstrength": "l2shrinkage", "lr": "learningrate",
+	"lrdecay": "ratedecay", "minlr": "minlearningrate", "muona": "a", "muonb": "b", "muonc": "c",
+	"scheduledecay": "momentumdecay", "usenesterov": "nesterov", "weightdecayrate": "weightdecay",
+}
+
+// option is an exported field of a rule, as a config can set it.
+type option struct {
+	rule, name string // folded
+	known      string // for messages
+	at         reflect.Value
+}
+
+// setOptions sets fields of rules by name, as they stand in a config. Names are compared without case, - and _, after
+// optionNames. Of several rules that have one the last gets it, which is the optimizer itself; "adam/epsilon" means one rule's.
+func setOptions(rules []*ruleInfo, options map[string]any) error {
+	var fields []option
+	var known []string
+	for _, r := range rules {
+		err := exported(reflect.ValueOf(r.rule), func(f reflect.StructField, v reflect.Value) error {
+			fields = append(fields, option{letters(r.name), letters(f.Name), snake(f.Name), v})
+			known = append(known, snake(f.Name))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	from := map[*option]string{}
+	set := func(key, name string, value any) error {
+		f := findOption(fields, name)
+		if f == nil && ignored(name, value) {
+			return nil
+		}
+		if f == nil {
+			return &OptionError{Option: key, Problem: "unknown option" + suggest.For(key, known)}
+		}
+		if other, twice := from[f]; twice {
+			return &OptionError{Option: key, Problem: fmt.Sprintf("%q already sets %s", other, f.known)}
+		}
+		from[f] = key
+		v := reflect.ValueOf(converted(value, f.at.Type()))
+		if !v.IsValid() || v.Type() != f.at.Type() {
+			return &OptionError{Option: key, Problem: fmt.Sprintf("want a %v, not %#v", f.at.Type(), value)}
+		}
+		f.at.Set(v)
+		return nil
+	}
+	for _, key := range sortedKeys(options) {
+		name := letters(key)
+		if pair, ok := options[key].([]any); ok && name == "betas" && len(pair) == 2 { // torch
+			if err := set(key, "beta1", pair[0]); err != nil {
+				return err
+			}
+			if err := set(key, "beta2", pair[1]); err != nil {
+				return err
+			}
+		} else if err := set(key, name, options[key]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// findOption finds the last field of a name, "beta1" or "adam/beta1", or nil.
+func findOption(fields []option, name string) *option {
+	rule, short, ok := strings.Cut(name, "/")
+	if !ok {
+		rule, short = "", name
+	}
+	for _, want := range []string{short, optionNames[short]} {
+		for i := len(fields) - 1; i >= 0; i-- {
+			if f := &fields[i]; f.name == want && (rule == "" || rule == f.rule) {
+				return f
+			}
+		}
+	}
+	return nil
+}
+
+// ignored reports whether an option is one of TensorFlow's that have no meaning here, with a value that it could have.
+func ignored(name string, value any) bool {
+	switch value.(type) {
+	case bool:
+		return name == "uselocking"
+	case string:
+		return name == "name"
+	}
+	return false
+}
+
+// converted turns numbers and lists, as JSON or a program has them, into what a field wants, where nothing is lost.
+func converted(v any, want reflect.Type) any {
+	r := reflect.ValueOf(v)
+	switch {
+	case !r.IsValid() || r.Type() == want:
+		return v
+	case want.Kind() == reflect.Slice && r.Kind() == reflect.Slice:
+		out := reflect.MakeSlice(want, 0, r.Len())
+		for i := range r.Len() {
+			e := reflect.ValueOf(converted(r.Index(i).Interface(), want.Elem()))
+			if !e.IsValid() || e.Type() != want.Elem() {
+				return v
+			}
+			out = reflect.Append(out, e)
+		}
+		return out.Interface()
+	case want.Kind() == reflect.Slice:
+		return converted([]any{v}, want) // axes: 0
+	case isNumber(want) && isNumber(r.Type()) && r.CanConvert(want):
+		if c := r.Convert(want); c.Convert(r.Type()).Equal(r) {
+			return c.Interface()
+		}
+	}
+	return v
+}
+
+func isNumber(t reflect.Type) bool { return t.Kind() >= reflect.Int && t.Kind() <= reflect.Float64 }
+
+// OptionError says what is wrong with an option given by name.
+type OptionError struct{ Option, Problem string }
+
+func (e *OptionError) Error() string { return "option " + strconv.Quote(e.Option) + ": " + e.Problem }
