@@ -32,10 +32,15 @@ def optimizer(rules, params):
     return opt, f"adabelief_pytorch.AdaBelief({text})"
 
 
+VERSION = (
+    "adabelief-pytorch "
+    + importlib.metadata.version("adabelief-pytorch")
+    + f" ({generate_torch.VERSION})"
+)
+
+
 def main():
-    package = "adabelief-pytorch " + importlib.metadata.version("adabelief-pytorch")
-    package += f" ({generate_torch.VERSION})"
-    generate_torch.write("adabelief", package, "generate_adabelief.py", optimizer)
+    generate_torch.write("adabelief", VERSION, "generate_adabelief.py", optimizer)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,10 @@ import problem  # noqa: E402
 import tf_rows  # noqa: E402
 
 
+VERSION = importlib.metadata.version("adabelief-tf")
+SOURCE = f"adabelief-tf {VERSION} with tensorflow {tf.__version__} (float64, CPU)"
+
+
 def main():
     results = []
     for name, r, args in adabelief_rows.rows("adabelief-tf"):
@@ -26,9 +30,7 @@ def main():
         values = tf_rows.run_eager(tf_rows.exact_hypers(optimizer), initial, gradients)
         reference = tf_rows.call("adabelief_tf.AdaBeliefOptimizer", args)
         results.append((name, reference, [r], values))
-    version = importlib.metadata.version("adabelief-tf")
-    source = f"adabelief-tf {version} with tensorflow {tf.__version__} (float64, CPU)"
-    tf_rows.write("adabelief_tf", source, "generate_adabelief_tf.py", results)
+    tf_rows.write("adabelief_tf", SOURCE, "generate_adabelief_tf.py", results)
 
 
 if __name__ == "__main__":

@@ -413,11 +413,13 @@ def run(cls, args, initial, gradients):
     return tf_rows.call("tfa.optimizers." + cls, args), values
 
 
+SOURCE = (
+    f"tensorflow_addons {tfa.__version__} with tensorflow {tf.__version__}"
+    " (float64, CPU)"
+)
+
+
 def main():
-    source = (
-        f"tensorflow_addons {tfa.__version__} with tensorflow {tf.__version__}"
-        " (float64, CPU)"
-    )
     rows = ROWS + [
         (name, r, "AdaBelief", args) for name, r, args in adabelief_rows.rows("addons")
     ]
@@ -426,7 +428,7 @@ def main():
     for name, r, cls, args in rows:
         reference, values = run(cls, args, initial, gradients)
         results.append((name, reference, [r], values))
-    tf_rows.write("addons", source, "generate_addons.py", results)
+    tf_rows.write("addons", SOURCE, "generate_addons.py", results)
 
     # The first three parameters: a scalar, a vector and a matrix.
     params = problem.PARAMS[:3]
@@ -438,7 +440,7 @@ def main():
         results.append((name, reference, [r], values))
     tf_rows.write(
         "addons_nuclear",
-        source,
+        SOURCE,
         "generate_addons.py",
         results,
         params,

@@ -16,6 +16,10 @@ from keras.src.backend.common import dtypes
 import problem
 import rows
 
+keras.config.set_floatx("float64")
+# Without this, Keras computes means and norms of float64 arrays in float32.
+dtypes.BIT64_TO_BIT32_DTYPE["float64"] = "float64"
+
 
 def optimizer(rules):
     """Returns the optimizer for a row, and the Python code that makes it."""
@@ -102,7 +106,7 @@ def optimizer(rules):
     return opt, f"keras.optimizers.{cls}({text})"
 
 
-def run(rules):
+def run(rules, optimizer=optimizer):
     initial, gradients = problem.problem()
     params = [keras.Variable(x, dtype="float64") for x in initial]
     opt, reference = optimizer(rules)
@@ -114,16 +118,15 @@ def run(rules):
     return reference, values
 
 
+SOURCE = f"keras {keras.__version__} (jax {jax.__version__}, float64, CPU)"
+
+
 def main():
-    keras.config.set_floatx("float64")
-    # Without this, Keras computes means and norms of float64 arrays in float32.
-    dtypes.BIT64_TO_BIT32_DTYPE["float64"] = "float64"
     results = []
     for name, rules in rows.rows("keras"):
         reference, values = run(rules)
         results.append((name, reference, rules, values))
-    source = f"keras {keras.__version__} (jax {jax.__version__}, float64, CPU)"
-    rows.write("keras", source, "generate_keras.py", results)
+    rows.write("keras", SOURCE, "generate_keras.py", results)
 
 
 if __name__ == "__main__":

@@ -54,6 +54,9 @@ ROWS = [
 ]
 
 
+SOURCE = f"keras {keras.__version__} with tensorflow {tf.__version__} (float64, CPU)"
+
+
 def main():
     results = []
     for name, r, cls, args in ROWS:
@@ -65,10 +68,7 @@ def main():
         if name == "keras2/nadam-decay-0.5":
             row = (name, reference + NOTE, [r], values, ROUNDED)
         results.append(row)
-    source = (
-        f"keras {keras.__version__} with tensorflow {tf.__version__} (float64, CPU)"
-    )
-    tf_rows.write("keras2", source, "generate_keras2.py", results)
+    tf_rows.write("keras2", SOURCE, "generate_keras2.py", results)
 
 
 if __name__ == "__main__":

@@ -216,7 +216,7 @@ def transformation(rule):
     raise ValueError(f"no reference for rule {name}")
 
 
-def run(rules):
+def run(rules, transformation=transformation):
     initial, gradients = problem.problem()
     opt, reference = chain(*(transformation(rule) for rule in rules))
     params = [jnp.asarray(x) for x in initial]
@@ -229,13 +229,15 @@ def run(rules):
     return reference, values
 
 
+SOURCE = f"optax {optax.__version__} (jax {jax.__version__}, float64, CPU)"
+
+
 def main():
     results = []
     for name, rules in rows.rows("optax"):
         reference, values = run(rules)
         results.append((name, reference, rules, values))
-    source = f"optax {optax.__version__} (jax {jax.__version__}, float64, CPU)"
-    rows.write("optax", source, "generate_optax.py", results)
+    rows.write("optax", SOURCE, "generate_optax.py", results)
 
 
 if __name__ == "__main__":

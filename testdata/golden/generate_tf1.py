@@ -252,13 +252,15 @@ def run(cls, args):
     return tf_rows.run_eager(make(**exact), initial, gradients, **apply_args)
 
 
+SOURCE = f"tensorflow {tf.__version__}, tf.compat.v1.train (float64, CPU)"
+
+
 def main():
     results = []
     for name, r, cls, args in ROWS:
         reference = tf_rows.call("tf.compat.v1.train." + cls, args)
         results.append((name, reference, [r], run(cls, args)))
-    source = f"tensorflow {tf.__version__}, tf.compat.v1.train (float64, CPU)"
-    tf_rows.write("tf1", source, "generate_tf1.py", results)
+    tf_rows.write("tf1", SOURCE, "generate_tf1.py", results)
 
 
 if __name__ == "__main__":
