@@ -224,11 +224,12 @@ func at(x []float64, elements []int) (out []float64) {
 }
 
 // Every rule that is registered under a name of its own has rows of at least 20 steps, from two sources. Rules count by their
-// type: NewNesterov's is Momentum.
+// type: NewNesterov's is Momentum. The presets of libraries that still run have rows of these libraries' own defaults.
 func TestGoldenCoverage(t *testing.T) {
-	sources := map[string]map[string]bool{}
+	sources, presets := map[string]map[string]bool{}, map[string]bool{}
 	for _, f := range readGolden(t) {
 		for _, row := range f.Rows {
+			presets[row.Rules[0].Name] = true
 			for _, r := range row.solver(t).rules {
 				name, _, _ := strings.Cut(r.name, "#")
 				if sources[name] == nil {
@@ -244,5 +245,10 @@ func TestGoldenCoverage(t *testing.T) {
 	for _, p := range own {
 		name := New(p.factory()).rules[0].name
 		require.GreaterOrEqual(t, len(sources[name]), 2, "%s: %v", name, sources[name])
+	}
+	for _, family := range []string{"torch", "optax", "keras", "tf1", "keras2", "addons"} {
+		for _, p := range families[family] {
+			require.True(t, presets[family+"/"+p.name], "%s/%s has no golden row", family, p.name)
+		}
 	}
 }

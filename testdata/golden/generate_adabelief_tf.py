@@ -15,6 +15,7 @@ from adabelief_tf import AdaBeliefOptimizer  # noqa: E402
 
 import adabelief_rows  # noqa: E402
 import problem  # noqa: E402
+import golden  # noqa: E402
 import tf_rows  # noqa: E402
 
 
@@ -30,7 +31,7 @@ def main():
         values = tf_rows.run_eager(tf_rows.exact_hypers(optimizer), initial, gradients)
         reference = tf_rows.call("adabelief_tf.AdaBeliefOptimizer", args)
         results.append((name, reference, [r], values))
-    tf_rows.write("adabelief_tf", SOURCE, "generate_adabelief_tf.py", results)
+    golden.write("adabelief_tf", SOURCE, "generate_adabelief_tf.py", results)
 
 
 if __name__ == "__main__":

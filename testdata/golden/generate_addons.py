@@ -14,6 +14,7 @@ import tensorflow_addons as tfa  # noqa: E402
 
 import adabelief_rows  # noqa: E402
 import problem  # noqa: E402
+import golden  # noqa: E402
 import tf_rows  # noqa: E402
 from tf_rows import rule  # noqa: E402
 
@@ -428,7 +429,7 @@ def main():
     for name, r, cls, args in rows:
         reference, values = run(cls, args, initial, gradients)
         results.append((name, reference, [r], values))
-    tf_rows.write("addons", SOURCE, "generate_addons.py", results)
+    golden.write("addons", SOURCE, "generate_addons.py", results)
 
     # The first three parameters: a scalar, a vector and a matrix.
     params = problem.PARAMS[:3]
@@ -438,7 +439,7 @@ def main():
     for name, r, cls, args in NUCLEAR:
         reference, values = run(cls, args, initial, gradients)
         results.append((name, reference, [r], values))
-    tf_rows.write(
+    golden.write(
         "addons_nuclear",
         SOURCE,
         "generate_addons.py",

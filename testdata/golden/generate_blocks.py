@@ -21,6 +21,7 @@ import aesara.tensor
 import aesara.tensor.sharedvar
 import numpy as np
 
+import golden
 import problem
 import tf_rows
 from tf_rows import rule
@@ -284,8 +285,8 @@ def main():
         reference += " (Blocks 3db89c00)"
         results.append((name, reference, rules, values))
 
-    tf_rows.write("blocks", source % "c69c2dc2", "generate_blocks.py", results)
-    tf_rows.write(
+    golden.write("blocks", source % "c69c2dc2", "generate_blocks.py", results)
+    golden.write(
         "blocks_axes",
         source % "c69c2dc2",
         "generate_blocks.py",

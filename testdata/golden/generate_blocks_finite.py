@@ -10,8 +10,8 @@ import sys
 import aesara
 
 import generate_blocks
+import golden
 import problem
-import tf_rows
 from tf_rows import rule
 
 # Row name, rules, and the step rules as (class, arguments) pairs.
@@ -43,7 +43,7 @@ def main():
         reference, values = generate_blocks.run(algorithms, steps, initial, gradients)
         results.append((name, reference, rules, values))
     source = f"Blocks c69c2dc2 with aesara {aesara.__version__} (float64, CPU)"
-    tf_rows.write("blocks_finite", source, "generate_blocks_finite.py", results)
+    golden.write("blocks_finite", source, "generate_blocks_finite.py", results)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import keras
 import tensorflow as tf
 
+import golden
 import problem
 import tf_rows
 from tf_rows import rule
@@ -68,7 +69,7 @@ def main():
         if name == "keras2/nadam-decay-0.5":
             row = (name, reference + NOTE, [r], values, ROUNDED)
         results.append(row)
-    tf_rows.write("keras2", SOURCE, "generate_keras2.py", results)
+    golden.write("keras2", SOURCE, "generate_keras2.py", results)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ import aesara
 import aesara.tensor
 import numpy as np
 
+import golden
 import problem
 import tf_rows
 from tf_rows import rule
@@ -157,7 +158,7 @@ def main():
         reference = f"lasagne.updates.{function}(lasagne.updates.rmsprop(...), 0.9)"
         results.append((name, reference, rules, values))
     source = f"Lasagne 5d3c63cb with aesara {aesara.__version__} (float64, CPU)"
-    tf_rows.write("lasagne", source, "generate_lasagne.py", results)
+    golden.write("lasagne", source, "generate_lasagne.py", results)
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ starts at 0.
 
 import numpy as np
 
+import golden
 import problem
-import tf_rows
 from tf_rows import rule
 
 
@@ -484,7 +484,7 @@ def main():
     for name, rules in ROWS:
         reference, values = run(rules)
         results.append((name, reference, rules, values))
-    tf_rows.write("numpy", source, "generate_numpy.py", results)
+    golden.write("numpy", source, "generate_numpy.py", results)
 
     initial, _ = problem.problem()
     gradients = quadratic()
@@ -492,7 +492,7 @@ def main():
     for name, rules in BORWEIN_ROWS:
         reference, values = run(rules, lambda t, _: gradients[t - 1])
         results.append((name, reference, rules, values))
-    tf_rows.write(
+    golden.write(
         "numpy_barzilai_borwein",
         source,
         "generate_numpy.py",

@@ -9,8 +9,8 @@ import numpy as np
 import optax
 
 import decay_rows
+import golden
 import problem
-import tf_rows
 
 
 def before(name, o):
@@ -51,7 +51,7 @@ def main():
         reference, values = run(rules)
         results.append((name, reference, rules, values))
     source = f"optax {optax.__version__} (jax {jax.__version__}, float64, CPU)"
-    tf_rows.write("optax_decay", source, "generate_optax_decay.py", results)
+    golden.write("optax_decay", source, "generate_optax_decay.py", results)
 
 
 if __name__ == "__main__":

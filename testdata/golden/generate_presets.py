@@ -19,6 +19,7 @@ import torch
 import generate_adabelief
 import generate_optax
 import generate_torch
+import golden
 import rows
 
 # Optax has no default rate.
@@ -163,7 +164,7 @@ def write(name, source, family, module, library, presets, run):
         reference = f"{module}.{cls}({text})"
         _, values = run(functools.partial(getattr(library, cls), **args))
         row = f"{rule['name']}/{suffix}"
-        results.append((row, reference, [rule], values, rows.WIDER_TOLERANCE))
+        results.append((row, reference, [rule], values, golden.WIDER_TOLERANCE))
     rows.write(name, source, "generate_presets.py", results)
 
 

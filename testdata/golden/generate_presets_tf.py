@@ -11,6 +11,7 @@ import tensorflow as tf
 import generate_addons
 import generate_keras2
 import generate_tf1
+import golden
 import problem
 import tf_rows
 
@@ -111,7 +112,7 @@ def write(name, source, family, module, names, presets, run):
         reference = tf_rows.call(f"{module}.{cls}", args)
         row = f"{rule['name']}/{suffix}"
         results.append((row, reference, [rule], run(cls, args)))
-    tf_rows.write(name, source, "generate_presets_tf.py", results)
+    golden.write(name, source, "generate_presets_tf.py", results)
 
 
 def run_keras2(cls, args):

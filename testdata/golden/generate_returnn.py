@@ -5,6 +5,7 @@ import importlib.metadata
 import tensorflow as tf
 from returnn.tf import updater
 
+import golden
 import problem
 import tf_rows
 from tf_rows import rule
@@ -183,7 +184,7 @@ def main():
         results.append((name, reference, [r], run(cls, args)))
     version = importlib.metadata.version("returnn")
     source = f"returnn {version} with tensorflow {tf.__version__} (float64, CPU)"
-    tf_rows.write("returnn", source, "generate_returnn.py", results)
+    golden.write("returnn", source, "generate_returnn.py", results)
 
 
 if __name__ == "__main__":

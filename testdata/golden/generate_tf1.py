@@ -4,6 +4,7 @@ import inspect
 
 import tensorflow as tf
 
+import golden
 import problem
 import tf_rows
 from tf_rows import rule
@@ -260,7 +261,7 @@ def main():
     for name, r, cls, args in ROWS:
         reference = tf_rows.call("tf.compat.v1.train." + cls, args)
         results.append((name, reference, [r], run(cls, args)))
-    tf_rows.write("tf1", SOURCE, "generate_tf1.py", results)
+    golden.write("tf1", SOURCE, "generate_tf1.py", results)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import torch
 
+import golden
 import decay_rows
 import generate_torch
 import tf_rows
@@ -48,7 +49,7 @@ def main():
         reference, values = generate_torch.run(rules, optimizer)
         results.append((name, reference, rules, values))
     source = f"{generate_torch.VERSION} (float64, CPU)"
-    tf_rows.write("torch_decay", source, "generate_torch_decay.py", results)
+    golden.write("torch_decay", source, "generate_torch_decay.py", results)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Rules, runners and writer shared by the scripts for TensorFlow and Theano.
+"""Rules and runners shared by the scripts for TensorFlow and Theano.
 
 A row is one rule of this library with all of its options written out, and the
 optimizer of another library that does the same. Everything runs in float64:
@@ -6,138 +6,26 @@ TensorFlow turns a Python float into a float32 number unless told otherwise, so
 all hyperparameters are handed over as float64 tensors.
 """
 
-import json
-import os
+import golden
 
-import numpy as np
 
-import problem
+def _without(options, name):
+    return {k: v for k, v in options.items() if k != name}
 
-# Summation order, fused kernels and pow differ between libraries, so the
-# float64 limit is looser than for torch.json and optax.json.
-TOLERANCE = {"float64": 1e-10, "float32": 2e-5}
 
-# All options of each rule, with this library's defaults.
-_DEFAULTS = {
+# All options of each rule, with this library's defaults. TensorFlow's AdaBelief
+# adds the weight decay to the direction; nesterov is said by the rule's name.
+_DEFAULTS = golden.OPTIONS | {
+    "momentum": _without(golden.OPTIONS["momentum"], "nesterov"),
+    "nesterov": _without(golden.OPTIONS["nesterov"], "nesterov"),
+    "adabelief": golden.OPTIONS["adabelief"] | {"decay": "direction"},
     "sgd": {"learning_rate": 0.01},
-    "momentum": {
-        "learning_rate": 0.01,
-        "momentum": 0.9,
-        "dampening": 0.0,
-        "rate_inside": False,
-    },
-    "nesterov": {
-        "learning_rate": 0.01,
-        "momentum": 0.9,
-        "dampening": 0.0,
-        "rate_inside": False,
-    },
-    "sgdw": {
-        "learning_rate": 0.001,
-        "momentum": 0.0,
-        "nesterov": False,
-        "weight_decay": 0.0,
-    },
-    "rmsprop": {
-        "learning_rate": 0.001,
-        "rho": 0.9,
-        "momentum": 0.0,
-        "epsilon": 1e-8,
-        "centered": False,
-        "epsilon_inside": False,
-        "rate_outside": False,
-        "initial_value": 0.0,
-        "max_scaling": 0.0,
-    },
-    "adagrad": {
-        "learning_rate": 0.01,
-        "initial_accumulator_value": 0.0,
-        "epsilon": 1e-10,
-        "epsilon_inside": False,
-        "rate_decay": 0.0,
-    },
-    "adadelta": {"learning_rate": 1.0, "rho": 0.9, "epsilon": 1e-6},
-    "adam": {
-        "learning_rate": 0.001,
-        "beta1": 0.9,
-        "beta2": 0.999,
-        "epsilon": 1e-8,
-        "epsilon_hat": False,
-        "amsgrad": False,
-        "max_corrected": False,
-    },
-    "adamw": {
-        "learning_rate": 0.001,
-        "beta1": 0.9,
-        "beta2": 0.999,
-        "epsilon": 1e-8,
-        "epsilon_hat": False,
-        "amsgrad": False,
-        "max_corrected": False,
-        "weight_decay": 0.01,
-        "rate_independent": False,
-    },
-    "adamax": {
-        "learning_rate": 0.002,
-        "beta1": 0.9,
-        "beta2": 0.999,
-        "epsilon": 1e-8,
-        "epsilon_inside_max": False,
-    },
-    "nadam": {
-        "learning_rate": 0.002,
-        "beta1": 0.9,
-        "beta2": 0.999,
-        "epsilon": 1e-8,
-        "momentum_decay": 0.004,
-        "form": "scheduled",
-    },
-    "radam": {
-        "learning_rate": 0.001,
-        "beta1": 0.9,
-        "beta2": 0.999,
-        "epsilon": 1e-8,
-        "sma_threshold": 5.0,
-        "epsilon_hat": False,
-        "amsgrad": False,
-        "weight_decay": 0.0,
-        "total_steps": 0,
-        "warmup_proportion": 0.1,
-        "min_learning_rate": 0.0,
-    },
-    "adabelief": {
-        "learning_rate": 0.001,
-        "beta1": 0.9,
-        "beta2": 0.999,
-        "epsilon": 1e-14,
-        "amsgrad": False,
-        "rectify": True,
-        "sma_threshold": 5.0,
-        "total_steps": 0,
-        "warmup_proportion": 0.1,
-        "min_learning_rate": 0.0,
-        "literal_warmup": False,
-        "weight_decay": 0.0,
-        "decay": "direction",
-        "epsilon_hat": False,
-        "degenerated_to_sgd": True,
-        "epsilon_inner": -1.0,
-    },
     "amsgrad": {
         "learning_rate": 0.001,
         "decay": False,
         "beta1": 0.9,
         "beta2": 0.99,
         "epsilon": 0.0,
-    },
-    "ftrl": {
-        "learning_rate": 0.001,
-        "learning_rate_power": -0.5,
-        "initial_accumulator_value": 0.1,
-        "l1": 0.0,
-        "l2": 0.0,
-        "l2_shrinkage": 0.0,
-        "beta": 0.0,
     },
     "proximal_gradient_descent": {"learning_rate": 0.01, "l1": 0.0, "l2": 0.0},
     "proximal_adagrad": {
@@ -164,35 +52,6 @@ _DEFAULTS = {
         "beta2": 0.999,
         "epsilon": 1e-8,
     },
-    "lamb": {
-        "learning_rate": 0.001,
-        "beta1": 0.9,
-        "beta2": 0.999,
-        "epsilon": 1e-6,
-        "weight_decay": 0.0,
-    },
-    "novograd": {
-        "learning_rate": 0.001,
-        "beta1": 0.9,
-        "beta2": 0.999,
-        "epsilon": 1e-7,
-        "weight_decay": 0.0,
-        "grad_averaging": False,
-        "amsgrad": False,
-    },
-    "yogi": {
-        "learning_rate": 0.01,
-        "beta1": 0.9,
-        "beta2": 0.999,
-        "epsilon": 1e-3,
-        "l1": 0.0,
-        "l2": 0.0,
-        "initial_accumulator_value": 1e-6,
-        "initial_momentum": 0.0,
-        "activation": "sign",
-        "epsilon_hat": True,
-    },
-    "cocob": {"alpha": 100.0},
     "conditional_gradient": {
         "learning_rate": 0.01,
         "lambda": 0.01,
@@ -261,69 +120,3 @@ def exact_hypers(optimizer):
         if isinstance(value, float):
             optimizer._hyper[name] = tf.constant(value, tf.float64)
     return optimizer
-
-
-def _flat(params, arrays):
-    """One flat list of floats per parameter, row-major."""
-    lists = []
-    for (_, shape), x in zip(params, arrays, strict=True):
-        x = np.asarray(x)
-        if x.dtype != np.float64 or x.shape != tuple(shape):
-            raise ValueError(f"got {x.dtype} {x.shape}, want float64 {shape}")
-        if not np.isfinite(x).all():
-            raise ValueError("value is not finite")
-        lists.append(x.reshape(-1).tolist())
-    return lists
-
-
-def _compact(value):
-    return json.dumps(value, separators=(",", ":"), allow_nan=False)
-
-
-def _steps(steps, indent):
-    """A JSON array with one step per line."""
-    pad = " " * indent
-    return "[\n" + ",\n".join(pad + " " + _compact(s) for s in steps) + "\n" + pad + "]"
-
-
-def write(name, source, generator, results, params=None, initial=None, gradients=None):
-    """Writes the golden file <name>.json, next to this script.
-
-    results has one (row name, reference, rules, values) tuple per row, where
-    values has one list of arrays per step. A fifth item, if there is one, is
-    the tolerance of that row. The problem is that of problem.py unless another
-    is given. Floats are written in the shortest form that reads back as the
-    same float64.
-    """
-    if params is None:
-        params = problem.PARAMS
-        initial, gradients = problem.problem()
-    head = [
-        {"name": param, "shape": list(shape), "value": value}
-        for (param, shape), value in zip(params, _flat(params, initial), strict=True)
-    ]
-
-    out = ["{\n"]
-    out.append(f' "source": {_compact(source)},\n')
-    out.append(f' "generator": {_compact(generator)},\n')
-    out.append(' "problem": {\n')
-    out.append(f'  "params": {_steps(head, 2)},\n')
-    out.append(f'  "gradients": {_steps([_flat(params, g) for g in gradients], 2)}\n')
-    out.append(" },\n")
-    out.append(' "rows": [\n')
-    for i, (row, reference, rules, values, *rest) in enumerate(results):
-        (tolerance,) = rest or (TOLERANCE,)
-        if len(values) != len(gradients):
-            raise ValueError(f"{row}: {len(values)} steps")
-        out.append("  {\n")
-        out.append(f'   "name": {_compact(row)},\n')
-        out.append(f'   "reference": {_compact(reference)},\n')
-        out.append(f'   "rules": {_compact(rules)},\n')
-        out.append(f'   "tolerance": {_compact(tolerance)},\n')
-        out.append(f'   "values": {_steps([_flat(params, v) for v in values], 3)}\n')
-        out.append("  },\n" if i + 1 < len(results) else "  }\n")
-    out.append(" ]\n}\n")
-
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".json")
-    with open(path, "w", encoding="utf-8", newline="\n") as f:
-        f.write("".join(out))
