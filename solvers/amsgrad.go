@@ -6,21 +6,21 @@ package solvers
 //	m ← β₁·m + (1−β₁)·g          v ← β₂·v + (1−β₂)·g²          h ← max(h, v)
 //	step = α · m/(√h + ε), with α/√t for α if Decay
 //
-// For the form of torch, Keras and optax, set AMSGrad of Adam. With ε = 0 an element whose gradient has always been zero
-// becomes NaN.
+// For the form of torch, Keras and optax, set AMSGrad of Adam. RETURNN's ε is 0 (returnn/amsgrad), with which an element whose
+// gradient has always been zero becomes NaN.
 //
 // Slots m, v and vhat (h): zero at the start.
 type AMSGrad struct {
 	LearningRate float64 `range:"[0,inf)"` // α, default 0.001
 	Beta1        float64 `range:"[0,1)"`   // β₁, default 0.9
 	Beta2        float64 `range:"[0,1)"`   // β₂, default 0.99
-	Epsilon      float64 `range:"[0,inf)"` // ε, default 0
+	Epsilon      float64 `range:"[0,inf)"` // ε, default 1e-8
 	Decay        bool    // divide the rate by √t, default false
 }
 
 // NewAMSGrad makes a solver of AMSGrad.
 func NewAMSGrad(options ...func(*AMSGrad)) *Solver {
-	return configured(&AMSGrad{LearningRate: 0.001, Beta1: 0.9, Beta2: 0.99}, options)
+	return configured(&AMSGrad{LearningRate: 0.001, Beta1: 0.9, Beta2: 0.99, Epsilon: 1e-8}, options)
 }
 
 // Apply implements Rule.

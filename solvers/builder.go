@@ -30,7 +30,8 @@ type build struct {
 	trial   bool                      // may meet rules that the solver does not know yet
 	updates []graphops.Update
 	counts  map[string]Expr
-	met     map[*ruleInfo]bool
+	met     map[*ruleInfo]bool // in order, which settles the names of rules that cannot be told apart
+	ran     map[*ruleInfo]bool // met, and applied
 	depth   int
 	err     error
 }
@@ -40,6 +41,7 @@ type ruleInfo struct {
 	rule   Rule
 	name   string
 	fields []field
+	built  bool // at least once, so that fields that it did not read as hyperparameters count no more
 }
 
 // maxDepth bounds how deep rules can be nested: one that runs itself would never end.
@@ -67,11 +69,37 @@ func (b *Builder) Run(r Rule, in []Step) ([]Step, error) {
 	if err != nil {
 		return nil, err
 	}
+	b.ran[info] = true
 	out, err := info.apply(&Builder{b.build, info}, in)
 	if err == nil {
 		err = b.err
 	}
 	return out, errors.Wrap(err, info.name)
+}
+
+// skip passes over a rule that there is nothing to apply to, and those that it is known to run, so that the rules after it
+// keep their names.
+func (b *Builder) skip(r Rule) error {
+	var inner []Rule
+	switch r := r.(type) {
+	case *Solver:
+		return b.skip(r.rule)
+	case *chain:
+		inner = r.rules
+	default:
+		if _, err := b.meet(r); err != nil {
+			return err
+		}
+		if c, ok := r.(Composite); ok {
+			inner = c.Rules()
+		}
+	}
+	for _, r := range inner {
+		if err := b.skip(r); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // meet finds the name of a rule: that of the solver's rules, or a new one for a rule that another rule holds.
@@ -134,18 +162,27 @@ func (b *Builder) Hyper(name string) Expr {
 		b.read[full] = true
 		return graphops.ScalarOf(n)
 	}
+	f, ok := b.field(name)
+	if !ok {
+		return Expr{}
+	}
+	st, err := b.store.Hyper(full, f.value, f.check)
+	return b.scalar(st, err)
+}
+
+// field is the hyperparameter of that name; that there is none is an error of the rule.
+func (b *Builder) field(name string) (field, bool) {
 	var known []string
 	if b.rule != nil {
 		for _, f := range b.rule.fields {
-			if f.name != name {
-				known = append(known, f.name)
-				continue
+			if f.name == name {
+				return f, true
 			}
-			st, err := b.store.Hyper(full, f.value, f.check)
-			return b.scalar(st, err)
+			known = append(known, f.name)
 		}
 	}
-	return b.fail(errors.Errorf("there is no exported float64 field %q, only %v", name, known))
+	b.fail(errors.Errorf("there is no exported float64 field %q, only %v", name, known))
+	return field{}, false
 }
 
 // Uses reports whether a hyperparameter for which 0 means "none" belongs into the update: if it is, or once was, another number,
@@ -156,8 +193,8 @@ func (b *Builder) Uses(name string) bool {
 	if b.bound[full] != nil || b.s.store.Lookup(full) != nil {
 		return true
 	}
-	v := b.rule.field(name)
-	return v != nil && *v != 0
+	f, ok := b.field(name)
+	return ok && *f.value != 0
 }
 
 // Count is the number of steps that the rule has applied, with this one: 1 at the first. It is a scalar.
@@ -264,18 +301,6 @@ func (b *Builder) each(in []Step, f func(*Step) Expr) ([]Step, error) {
 		out[i] = s
 	}
 	return out, b.err
-}
-
-// field is the hyperparameter of that name, or nil.
-func (r *ruleInfo) field(name string) *float64 {
-	if r != nil {
-		for _, f := range r.fields {
-			if f.name == name {
-				return f.value
-			}
-		}
-	}
-	return nil
 }
 
 func (b *Builder) full(name string) string {

@@ -69,13 +69,18 @@ func describe(r Rule, known []*ruleInfo) (*ruleInfo, error) {
 }
 
 // validate checks all fields of a rule.
-func (r *ruleInfo) validate() error {
+func (r *ruleInfo) validate() (err error) {
 	for _, f := range r.fields {
 		if err := f.check(*f.value); err != nil {
 			return err
 		}
 	}
 	if v, ok := r.rule.(Validator); ok {
+		defer func() {
+			if p := recover(); p != nil {
+				err = errors.Errorf("solvers: %s: Validate panicked: %v", r.name, p)
+			}
+		}()
 		return errors.Wrapf(v.Validate(), "solvers: %s", r.name)
 	}
 	return nil

@@ -176,7 +176,8 @@ func (s *Solver) build(b *build, in []Step) (*build, error) {
 	if err := s.validate(); err != nil {
 		return nil, err
 	}
-	b.s, b.counts, b.met, b.read = s, map[string]Expr{}, map[*ruleInfo]bool{}, map[string]bool{}
+	b.s, b.counts, b.read = s, map[string]Expr{}, map[string]bool{}
+	b.met, b.ran = map[*ruleInfo]bool{}, map[*ruleInfo]bool{}
 	if len(in) == 0 {
 		return nil, errors.New("solvers: there is nothing to train")
 	}
@@ -189,8 +190,9 @@ func (s *Solver) build(b *build, in []Step) (*build, error) {
 		return nil, err
 	}
 	for _, r := range s.rules {
+		r.built = r.built || b.ran[r] && !b.trial
 		for _, f := range r.fields {
-			if full := r.name + "/" + f.name; b.bound[full] != nil && b.met[r] && !b.read[full] {
+			if full := r.name + "/" + f.name; b.bound[full] != nil && b.ran[r] && !b.read[full] {
 				return nil, errors.Errorf("solvers: %s is bound to a node, but the rule does not read it while it runs", full)
 			}
 		}
@@ -198,7 +200,6 @@ func (s *Solver) build(b *build, in []Step) (*build, error) {
 	if len(out) == 0 {
 		return nil, errors.New("solvers: the rules returned no step for any parameter")
 	}
-	s.built = s.built || !b.trial
 	for _, st := range out {
 		if !given[st.Param.Node] {
 			return nil, errors.Errorf("solvers: a rule returned a step for %q, which it was not given", st.Param.Name)

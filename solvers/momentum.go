@@ -32,10 +32,12 @@ func NewNesterov(options ...func(*Momentum)) *Solver {
 	return configured(&Momentum{LearningRate: 0.01, Momentum: 0.9, Nesterov: true}, options)
 }
 
+var errNesterovDampening = errors.New("Nesterov momentum has no dampening: set dampening to 0")
+
 // Validate implements Validator.
 func (r *Momentum) Validate() error {
 	if r.Nesterov && r.Dampening != 0 {
-		return errors.New("Nesterov momentum has no dampening: set dampening to 0")
+		return errNesterovDampening
 	}
 	return nil
 }
@@ -44,6 +46,9 @@ func (r *Momentum) Validate() error {
 func (r *Momentum) Apply(b *Builder, in []Step) ([]Step, error) {
 	lr, mu := b.Hyper("learning_rate"), b.Hyper("momentum")
 	damped := b.Uses("dampening")
+	if damped && r.Nesterov {
+		return nil, errNesterovDampening
+	}
 	return b.Each(in, func(s Step) Expr {
 		g, v := s.Delta, b.Slot(s, "momentum")
 		scale := lr

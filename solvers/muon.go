@@ -71,13 +71,20 @@ func (r *Muon) orthogonalises(p Param) bool {
 func (r *Muon) Apply(b *Builder, in []Step) ([]Step, error) {
 	lr, b1, b2, eps := b.Hyper("learning_rate"), b.Hyper("adam_beta1"), b.Hyper("adam_beta2"), b.Hyper("epsilon")
 	ratio, wd, awd := b.Hyper("adam_learning_rate_ratio"), b.Hyper("weight_decay"), b.Hyper("adam_weight_decay")
+	mu, rms, coefficients := b.Hyper("momentum"), b.Hyper("rms_rate"), [3]Expr{b.Hyper("a"), b.Hyper("b"), b.Hyper("c")}
 	t := b.Count("step")
 	c1, c2 := correction(b1, t), correction(b2, t)
 	return b.eachStep(in, func(s Step) Step {
 		g := s.Delta
 		if r.orthogonalises(s.Param) {
+			m := b.Slot(s, "momentum")
+			x := m.Set(m.Mul(mu).Add(g))
+			if r.Nesterov {
+				x = g.Add(x.Mul(mu))
+			}
+			scale := graphops.Const(float64(slices.Max(g.Shape()))).Sqrt().Mul(rms)
 			s.Value = s.Value.Mul(one.Sub(lr.Mul(wd)))
-			s.Delta = lr.Mul(r.orthogonal(b, s))
+			s.Delta = lr.Mul(r.orthogonal(x, coefficients).Mul(rms.Greater(zero).Select(scale, one)))
 			return s
 		}
 		m, v := b.Slot(s, "m"), b.Slot(s, "v")
@@ -88,26 +95,19 @@ func (r *Muon) Apply(b *Builder, in []Step) ([]Step, error) {
 	})
 }
 
-// orthogonal is the direction of a matrix.
-func (r *Muon) orthogonal(b *Builder, s Step) Expr {
-	mu, m := b.Hyper("momentum"), b.Slot(s, "momentum")
-	x := m.Set(m.Mul(mu).Add(s.Delta))
-	if r.Nesterov {
-		x = s.Delta.Add(x.Mul(mu))
-	}
-	rows, columns := x.Shape()[0], x.Shape()[1]
-	if rows > columns {
+// orthogonal is the orthogonal matrix that a few iterations find near a matrix.
+func (r *Muon) orthogonal(x Expr, c [3]Expr) Expr {
+	tall := x.Shape()[0] > x.Shape()[1]
+	if tall {
 		x = x.Transpose()
 	}
 	x = x.Div(x.Norm().Add(graphops.Const(1e-7)))
 	for range int(r.NSSteps) {
 		a := x.MatMul(x.Transpose())
-		x = x.Mul(b.Hyper("a")).Add(a.Mul(b.Hyper("b")).Add(a.MatMul(a).Mul(b.Hyper("c"))).MatMul(x))
+		x = x.Mul(c[0]).Add(a.Mul(c[1]).Add(a.MatMul(a).Mul(c[2])).MatMul(x))
 	}
-	if rows > columns {
+	if tall {
 		x = x.Transpose()
 	}
-	rms := b.Hyper("rms_rate")
-	scale := graphops.Const(float64(max(rows, columns))).Sqrt().Mul(rms)
-	return x.Mul(rms.Greater(zero).Select(scale, one))
+	return x
 }

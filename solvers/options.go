@@ -9,13 +9,17 @@ import (
 	"optimop/internal/suggest"
 )
 
-// optionNames maps the spellings of other libraries to ours, all folded. A rule's own field of that name comes first.
+// optionNames maps the spellings of other libraries to ours, all folded. A rule's own field of that name comes first. A
+// spelling that means something else in other libraries stands with the name of the optimizer.
 var optionNames = map[string]string{
-	"adamlrratio": "adamlearningrateratio", "alpha": "rho", "axis": "axes", "b1": "beta1", "b2": "beta2", "decay": "rho",
-	"decayrate": "rho", "eps": "epsilon", "initialscale": "initialvalue", "l1regularizationstrength": "l1",
+	"adamlrratio": "adamlearningrateratio", "axis": "axes", "b1": "beta1", "b2": "beta2", "eps": "epsilon",
+	"initialgradientsquaredaccumulatorvalue": "initialaccumulatorvalue", "initialscale": "initialvalue", "l1regularizationstrength": "l1",
 	"l2regularizationstrength": "l2", "l2shrinkageregularizationstrength": "l2shrinkage", "lr": "learningrate",
 	"lrdecay": "ratedecay", "minlr": "minlearningrate", "muona": "a", "muonb": "b", "muonc": "c",
 	"scheduledecay": "momentumdecay", "usenesterov": "nesterov", "weightdecayrate": "weightdecay",
+
+	"blocks/adadelta/decayrate": "rho", "blocks/basicrmsprop/decayrate": "rho", "blocks/rmsprop/decayrate": "rho",
+	"optax/rmsprop/decay": "rho", "returnn/rmsprop/decay": "rho", "tf1/rmsprop/decay": "rho", "torch/rmsprop/alpha": "rho",
 }
 
 // option is an exported field of a rule, as a config can set it.
@@ -26,8 +30,8 @@ type option struct {
 }
 
 // setOptions sets fields of rules by name, as they stand in a config. Names are compared without case, - and _, after
-// optionNames. Of several rules that have one the last gets it, which is the optimizer itself; "adam/epsilon" means one rule's.
-func setOptions(rules []*ruleInfo, options map[string]any) error {
+// optionNames of the optimizer. Of several rules that have one the last gets it, which is the optimizer itself; "adam/epsilon" means one rule's.
+func setOptions(optimizer string, rules []*ruleInfo, options map[string]any) error {
 	var fields []option
 	var known []string
 	for _, r := range rules {
@@ -42,7 +46,7 @@ func setOptions(rules []*ruleInfo, options map[string]any) error {
 	}
 	from := map[*option]string{}
 	set := func(key, name string, value any) error {
-		f := findOption(fields, name)
+		f := findOption(fields, fold(optimizer), name)
 		if f == nil && ignored(name, value) {
 			return nil
 		}
@@ -62,27 +66,32 @@ func setOptions(rules []*ruleInfo, options map[string]any) error {
 	}
 	for _, key := range sortedKeys(options) {
 		name := letters(key)
-		if pair, ok := options[key].([]any); ok && name == "betas" && len(pair) == 2 { // torch
-			if err := set(key, "beta1", pair[0]); err != nil {
+		rule, short := name[:strings.LastIndexByte(name, '/')+1], name[strings.LastIndexByte(name, '/')+1:]
+		pair, ok := converted(options[key], reflect.TypeFor[[]float64]()).([]float64)
+		if short != "betas" { // torch's
+			if err := set(key, name, options[key]); err != nil {
 				return err
 			}
-			if err := set(key, "beta2", pair[1]); err != nil {
-				return err
+		} else if !ok || len(pair) != 2 {
+			return &OptionError{Option: key, Problem: fmt.Sprintf("want two numbers, not %#v", options[key])}
+		} else {
+			for i, b := range pair {
+				if err := set(key, fmt.Sprint(rule, "beta", i+1), b); err != nil {
+					return err
+				}
 			}
-		} else if err := set(key, name, options[key]); err != nil {
-			return err
 		}
 	}
 	return nil
 }
 
 // findOption finds the last field of a name, "beta1" or "adam/beta1", or nil.
-func findOption(fields []option, name string) *option {
+func findOption(fields []option, optimizer, name string) *option {
 	rule, short, ok := strings.Cut(name, "/")
 	if !ok {
 		rule, short = "", name
 	}
-	for _, want := range []string{short, optionNames[short]} {
+	for _, want := range []string{short, optionNames[short], optionNames[optimizer+"/"+short]} {
 		for i := len(fields) - 1; i >= 0; i-- {
 			if f := &fields[i]; f.name == want && (rule == "" || rule == f.rule) {
 				return f

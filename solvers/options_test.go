@@ -26,6 +26,9 @@ func TestOptionNames(t *testing.T) {
 		{"torch/rmsprop", "weight_decay", .5, "coupleddecay/weight_decay", .5},
 		{"torch/adagrad", "lr_decay", .5, "rate_decay", .5},
 		{"torch/adam", "betas", []any{.5, .6}, "beta2", .6},
+		{"torch/adam", "adam/betas", []float64{.5, .6}, "beta1", .5},
+		{"tf1/adagradda", "initial_gradient_squared_accumulator_value", .5, "initial_accumulator_value", .5},
+		{"cocob", "alpha", 50, "alpha", 50},
 		{"torch/radam", "weight_decay", .1, "weight_decay", .1},
 		{"keras2/nadam", "schedule_decay", .1, "momentum_decay", .1},
 		{"optax/adam", "b1", .5, "beta1", .5},
@@ -55,16 +58,40 @@ func TestOptionNames(t *testing.T) {
 		_, err := FromConfig("blocks/variable_clipping", map[string]any{option: value})
 		require.ErrorContains(t, err, "want a ")
 	}
+	for _, bad := range []any{.5, []any{.5}, []any{.5, "x"}, nil} {
+		_, err := FromConfig("torch/adam", map[string]any{"betas": bad})
+		require.ErrorContains(t, err, "want two numbers")
+	}
+	for _, name := range []string{"keras/rmsprop", "rmsprop", "keras/adadelta"} { // there it is the decay of the rate
+		_, err := FromConfig(name, map[string]any{"decay": 1e-6})
+		require.ErrorContains(t, err, "unknown option")
+	}
 	_, err := FromConfig("torch/adam", map[string]any{"betas": []any{.5, .6}, "b1": .5})
 	require.ErrorContains(t, err, "already sets beta1")
 	_, err = FromConfig("muon", map[string]any{"exclude_layers": "("})
 	require.ErrorContains(t, err, "exclude_layers")
 }
 
+type short struct{ Lr, Decay, Min float64 }
+
+func (*short) Apply(_ *Builder, in []Step) ([]Step, error) { return in, nil }
+
+// A field whose name is another library's spelling is found by it.
+func TestOwnNamesComeFirst(t *testing.T) {
+	s := New(&short{})
+	for _, name := range []string{"lr", "short/lr", "decay", "min"} {
+		require.NoError(t, s.Set(name, 5), name)
+		require.Equal(t, 5.0, must(s.Get(name)), name)
+	}
+	cocob := NewCOCOB()
+	require.NoError(t, cocob.Set("cocob/alpha", 50))
+	require.Equal(t, 50.0, must(cocob.Get("alpha")))
+}
+
 // Names without letters are none, and whatever names an optimizer is looked at before it is used.
 func TestNamesOfOptimizers(t *testing.T) {
 	factory := func() Rule { return NewSGD() }
-	for _, name := range []string{"", " ", "/", "x/", "/x"} {
+	for _, name := range []string{"", " ", "/", "x/", "/x", "\t", "x/ ", "x/\t/y"} {
 		require.ErrorContains(t, Register(name, factory), "is no name", name)
 	}
 	require.Equal(t, "x/optimizer", fold("x/Optimizer"))

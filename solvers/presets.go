@@ -97,7 +97,7 @@ var families = map[string][]preset{
 	"keras2": keras2,
 	"returnn": append([]preset{
 		{"adamax", keras2[0].factory},
-		{"amsgrad", func() Rule { return NewAMSGrad() }},
+		{"amsgrad", func() Rule { return NewAMSGrad(func(a *AMSGrad) { a.Epsilon = 0 }) }},
 		{"customadam", func() Rule { return adamHat(1e-8) }},
 		{"customgradientdescent", func() Rule { return NewSGD() }},
 		{"gradvariancescaled", func() Rule { return NewGradVarianceScaled() }},

@@ -39,7 +39,7 @@ func Register(name string, factory func() Rule) error {
 	defer registry.Unlock()
 	key := fold(name)
 	switch {
-	case strings.Trim(key, "/ ") == "" || strings.HasPrefix(key, "/") || strings.HasSuffix(key, "/"):
+	case slices.ContainsFunc(strings.Split(key, "/"), func(part string) bool { return strings.TrimSpace(part) == "" }):
 		return errors.Errorf("solvers: Register: %q is no name", name)
 	case factory == nil:
 		return errors.Errorf("solvers: Register: the factory of %q is nil", name)
@@ -127,7 +127,7 @@ func FromConfig(name string, options map[string]any, opts ...Option) (_ *Solver,
 	if err != nil {
 		return nil, err
 	}
-	if err := setOptions(infos, options); err != nil {
+	if err := setOptions(name, infos, options); err != nil {
 		return nil, errors.Wrapf(err, "solvers: %s", name)
 	}
 	s := New(r, opts...)

@@ -34,7 +34,7 @@ func (r *restrict) Apply(b *Builder, in []Step) ([]Step, error) {
 		}
 	}
 	if some == nil {
-		return in, nil
+		return in, b.skip(r.rule)
 	}
 	done, err := b.Run(r.rule, some)
 	if err != nil {

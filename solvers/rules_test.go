@@ -159,6 +159,95 @@ func TestSwitchedOff(t *testing.T) {
 	require.Equal(t, -1.0, must(belief.Get("epsilon_inner")))
 }
 
+// A restricted rule without parameters keeps the names of the rules after it, the value of its hyperparameters, and its clock.
+func TestRestrictWithoutParameters(t *testing.T) {
+	sum := func() Rule {
+		return RuleFunc(func(b *Builder, in []Step) ([]Step, error) {
+			return b.Each(in, func(s Step) Expr { m := b.Slot(s, "m"); return m.Set(m.Add(s.Delta)) })
+		})
+	}
+	for _, inner := range []Rule{sum(), Chain(sum())} {
+		s := New(Chain(Restrict(inner, "b"), sum()), SkipMissing())
+		a, b := &pair{"a", G.NewF64(0), nil}, &pair{"b", G.NewF64(0), nil}
+		for i, want := range []float64{-1, -3, -6, -10} {
+			a.grad = G.NewF64(1)
+			if i >= 2 {
+				b.grad = G.NewF64(1)
+			}
+			require.NoError(t, s.Step([]G.ValueGrad{a, b}))
+			require.Equal(t, want, floats(a.value)[0])
+		}
+		require.Equal(t, -1.-3, floats(b.value)[0])
+	}
+
+	shared := &SGD{LearningRate: 1}
+	s := New(Chain(Restrict(shared, "b"), shared), SkipMissing())
+	require.NoError(t, s.Bind("sgd#2/lr", number(G.NewGraph(), "rate", 100)))
+	a, b := &pair{"a", G.NewF64(0), G.NewF64(1)}, &pair{"b", G.NewF64(0), nil}
+	require.NoError(t, s.Step([]G.ValueGrad{a, b}))
+	require.Equal(t, -100.0, floats(a.value)[0])
+
+	s = New(Chain(Restrict(NewAdam(), "b"), Restrict(NewSGD(), "a")), SkipMissing())
+	a.grad = G.NewF64(1)
+	require.NoError(t, s.Step([]G.ValueGrad{a, b}))
+	require.NoError(t, s.Set("adam/learning_rate", .5))
+	a.grad, b.grad = nil, G.NewF64(1)
+	require.NoError(t, s.Step([]G.ValueGrad{a, b}))
+	require.InDelta(t, -.5, floats(b.value)[0], 1e-7) // its first step
+}
+
+// Muon's own hyperparameters are its, too, where there is no matrix.
+func TestMuonWithoutMatrix(t *testing.T) {
+	s := New(NewMuon(), SkipMissing())
+	require.NoError(t, s.Bind("a", number(G.NewGraph(), "a", 3)))
+	require.NoError(t, s.Step([]G.ValueGrad{vec("bias", []float64{1}, []float64{1})}))
+	require.NoError(t, s.Set("rms_rate", 0))
+}
+
+type shaky struct{ Rate float64 }
+
+func (*shaky) Apply(_ *Builder, in []Step) ([]Step, error) { return in, nil }
+func (s *shaky) Validate() error {
+	if s.Rate > 1 {
+		panic("ouch")
+	}
+	return nil
+}
+
+// Mistakes in rules are errors.
+func TestShakyRules(t *testing.T) {
+	require.ErrorContains(t, New(&shaky{}).Set("rate", 2), "ouch")
+	require.ErrorContains(t, New(&shaky{Rate: 2}).Err(), "ouch")
+	misspelt := New(RuleFunc(func(b *Builder, in []Step) ([]Step, error) {
+		if b.Uses("rat") {
+			return nil, nil
+		}
+		return in, nil
+	}))
+	require.ErrorContains(t, misspelt.Step([]G.ValueGrad{vec("w", []float64{1}, []float64{1})}), `no exported float64 field "rat"`)
+	nesterov := NewNesterov()
+	require.NoError(t, nesterov.Bind("dampening", number(G.NewGraph(), "d", .5)))
+	require.ErrorContains(t, nesterov.Step([]G.ValueGrad{vec("w", []float64{1}, []float64{1})}), "has no dampening")
+}
+
+// What is not finite stays out, whether it is in the step or in the sum, and a weight that is infinite stays what it is.
+func TestRemoveNotFiniteAtTheEdges(t *testing.T) {
+	for _, c := range []struct{ scaler, w, g, want float64 }{
+		{1, 1.7e308, -1.7e308, 1.7e308},
+		{.5, 1e308, -1e308, 5e307},
+		{1, math.Inf(1), 1, math.Inf(1)},
+		{0, math.Inf(1), 1, 0},
+		{0, 1, math.NaN(), 0},
+		{1, -1e308, 5e307, -1.5e308},
+	} {
+		s := Chain(NewScale(), NewRemoveNotFinite(func(r *RemoveNotFinite) { r.Scaler = c.scaler }))
+		require.Equal(t, c.want, after(t, s, []float64{c.w}, []float64{c.g})[0], "%v", c)
+	}
+	w32 := &pair{"w", G.NewF32(3e38), G.NewF32(-3e38)}
+	require.NoError(t, Chain(NewScale(), NewRemoveNotFinite()).Step([]G.ValueGrad{w32}))
+	require.Equal(t, float64(float32(3e38)), floats(w32.value)[0])
+}
+
 // Restrict knows parameters that get no step this time, and refuses others before anything is made.
 func TestRestrictAndMissingParameters(t *testing.T) {
 	g := G.NewGraph()

@@ -28,7 +28,6 @@ type Solver struct {
 	params   params
 	plans    []*stepPlan
 	warned   bool
-	built    bool // at least once, so that fields count no more
 }
 
 var (
@@ -149,7 +148,7 @@ func (s *Solver) Set(name string, v float64) error {
 	if st := s.store.Lookup(full); st != nil {
 		return st.Set(v)
 	}
-	if s.built && v != *f.value {
+	if r.built && v != *f.value {
 		return errors.Errorf("solvers: the update was built without %s, as it was %v: set the field before the first step, "+
 			"and in a rule of your own read it with Builder.Hyper", full, *f.value)
 	}
@@ -201,15 +200,20 @@ func (s *Solver) hyper(name string) (full string, rule *ruleInfo, f field, err e
 		return "", nil, field{}, err
 	}
 	var known, hits []string
-	want := hyperName(name)
-	for _, r := range s.rules {
-		for _, h := range r.fields {
-			k := r.name + "/" + h.name
-			if letters(k) == want {
-				return k, r, h, nil
-			}
-			if known = append(known, k); strings.HasSuffix(letters(k), "/"+want) {
-				full, rule, f, hits = k, r, h, append(hits, k)
+	for _, want := range []string{letters(name), hyperName(name)} {
+		if hits != nil {
+			break
+		}
+		known = nil
+		for _, r := range s.rules {
+			for _, h := range r.fields {
+				k := r.name + "/" + h.name
+				if letters(k) == want {
+					return k, r, h, nil
+				}
+				if known = append(known, k); strings.HasSuffix(letters(k), "/"+want) {
+					full, rule, f, hits = k, r, h, append(hits, k)
+				}
 			}
 		}
 	}

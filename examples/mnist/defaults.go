@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -13,10 +14,17 @@ import (
 // adamFamily are the solvers that the models' own rates and the memory rule below are made for.
 var adamFamily = []string{"adam", "adamw"}
 
-func isAdam(name string) bool {
+func isAdam(name string) bool { return slices.Contains(adamFamily, plainName(name)) }
+
+// plainName is the name as the registry compares it.
+func plainName(name string) string {
 	name = strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(name))
-	return slices.Contains(adamFamily, strings.TrimSuffix(name, "optimizer"))
+	return strings.TrimSuffix(name, "optimizer")
 }
+
+// plainRates are first rates at a batch of 100 that suit all three models. The solvers' own default of 0.01 is a safe one for
+// models of any kind, and slow on these.
+var plainRates = map[string]float64{"sgd": 0.2, "momentum": 0.05, "nesterov": 0.05}
 
 // newSolver makes the solver for a run of the given number of steps.
 //
@@ -46,8 +54,8 @@ func newSolver(cfg config, steps int) (*solvers.Solver, error) {
 
 // startRate is the learning rate of the first step: -lr, or a default.
 //
-// The default at batch size B is r·√(B/B₀), with the model's rate r for adam at its own batch size B₀, or the solver's own
-// default rate: the noise of a batch's gradient falls with √B, and adam's steps do not grow with the gradient.
+// The default at batch size B is r·√(B/B₀), with the model's rate r for adam at its own batch size B₀, a plain rate, or the
+// solver's own default: the noise of a batch's gradient falls with √B, and adam's steps do not grow with the gradient.
 func startRate(cfg config, arch architecture, batch int, solver *solvers.Solver) (float64, error) {
 	own, err := solver.Get("learning_rate")
 	if err != nil {
@@ -59,6 +67,18 @@ func startRate(cfg config, arch architecture, batch int, solver *solvers.Solver)
 	base := own
 	if isAdam(cfg.solver) {
 		base = arch.rate
+	} else if rate, ok := plainRates[plainName(cfg.solver)]; ok {
+		base = rate
 	}
 	return base * math.Sqrt(float64(batch)/float64(arch.batch)), nil
+}
+
+// betas says what a solver of Adam's kind remembers.
+func betas(s *solvers.Solver) string {
+	beta1, err1 := s.Get("beta1")
+	beta2, err2 := s.Get("beta2")
+	if err1 != nil || err2 != nil {
+		return ""
+	}
+	return fmt.Sprintf(", betas %.3g and %.4g", beta1, beta2)
 }

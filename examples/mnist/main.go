@@ -41,8 +41,8 @@ func run(args []string, stdout, stderr io.Writer) error {
 	}
 	defer t.close()
 
-	fmt.Fprintf(stdout, "%s on %d images, tested on %d: %s in the %s host, learning rate %.4g, batch %d\n",
-		cfg.model, data.train.len(), data.test.len(), cfg.solver, cfg.host, t.rate, t.batch)
+	fmt.Fprintf(stdout, "%s on %d images, tested on %d: %s in the %s host, learning rate %.4g%s, batch %d\n",
+		cfg.model, data.train.len(), data.test.len(), cfg.solver, cfg.host, t.rate, betas(t.solver), t.batch)
 	var rep report
 	for epoch := 1; epoch <= cfg.epochs; epoch++ {
 		bar := newProgress(stderr, epoch, cfg.epochs, data.train.len())

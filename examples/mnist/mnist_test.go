@@ -222,6 +222,17 @@ func TestDivergence(t *testing.T) {
 	require.Equal(t, 1, exitCode(err))
 }
 
+// Without a go command the module's images cannot be found; the small subset stands in, and the user is told.
+func TestFallback(t *testing.T) {
+	t.Setenv("PATH", "")
+	var notes bytes.Buffer
+	data, err := openData("", &notes)
+	require.NoError(t, err)
+	require.Equal(t, 2000, data.train.len())
+	require.Equal(t, 500, data.test.len())
+	require.Contains(t, notes.String(), "small subset")
+}
+
 // Damaged files are refused by name.
 func TestBadFiles(t *testing.T) {
 	copyOf := func() string {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
@@ -20,6 +21,7 @@ func newProgress(w io.Writer, epoch, epochs, images int) *progress {
 	return &progress{progressbar.NewOptions(images,
 		progressbar.OptionSetWriter(w),
 		progressbar.OptionSetDescription(fmt.Sprintf("epoch %d/%d", epoch, epochs)),
+		progressbar.OptionThrottle(100*time.Millisecond), // a small model makes thousands of steps a second
 		progressbar.OptionShowCount(),
 		progressbar.OptionShowIts(),
 		progressbar.OptionSetItsString("images"),
