@@ -173,7 +173,7 @@ func (p *Plan) Run(values []gorgonia.Value) error {
 	defer p.release()
 	for _, st := range p.also {
 		if st != nil {
-			if _, err := st.Value(); err != nil {
+			if _, err := st.legal(); err != nil {
 				return err
 			}
 		}
@@ -198,7 +198,7 @@ func (p *Plan) Run(values []gorgonia.Value) error {
 func (p *Plan) bind(i int, v gorgonia.Value) (err error) {
 	n := p.leaves[i]
 	if s := p.states[i]; s != nil && (v == nil || v == n.Value()) { // another value is a cloned graph's own state
-		if v, err = s.Value(); err != nil {
+		if v, err = s.legal(); err != nil {
 			return err
 		}
 	}

@@ -178,6 +178,18 @@ func (st *State) Value() (gorgonia.Value, error) {
 	return st.value, nil
 }
 
+// legal is Value, checked also where nothing is new: the field of a hyperparameter is its owner's to change.
+func (st *State) legal() (gorgonia.Value, error) {
+	v, err := st.Value()
+	if err == nil && st.check != nil {
+		var x float64
+		if x, err = ScalarValue(v); err == nil {
+			err = st.check(x)
+		}
+	}
+	return v, err
+}
+
 // Set changes a scalar state.
 func (st *State) Set(v float64) error {
 	if _, err := st.Value(); err != nil && st.kind != Hyper { // a Let that did not fit is overridden by Set

@@ -77,29 +77,13 @@ func (b *Builder) Run(r Rule, in []Step) ([]Step, error) {
 	return out, errors.Wrap(err, info.name)
 }
 
-// skip passes over a rule that there is nothing to apply to, and those that it is known to run, so that the rules after it
-// keep their names.
-func (b *Builder) skip(r Rule) error {
-	var inner []Rule
-	switch r := r.(type) {
-	case *Solver:
-		return b.skip(r.rule)
-	case *chain:
-		inner = r.rules
-	default:
-		if _, err := b.meet(r); err != nil {
-			return err
-		}
-		if c, ok := r.(Composite); ok {
-			inner = c.Rules()
-		}
-	}
-	for _, r := range inner {
-		if err := b.skip(r); err != nil {
-			return err
-		}
-	}
-	return nil
+// skip applies a rule to nothing, and keeps nothing of that but the names of the rules that it runs, so that those after it
+// have the names that they have otherwise. A mistake shows when the rule is applied in earnest.
+func (b *Builder) skip(r Rule) {
+	dry := *b.build
+	dry.g, dry.store, dry.updates, dry.bound = gorgonia.NewGraph(), graphops.NewStore(), nil, nil
+	dry.counts, dry.ran = map[string]Expr{}, map[*ruleInfo]bool{}
+	_, _ = (&Builder{&dry, b.rule}).Run(r, nil)
 }
 
 // meet finds the name of a rule: that of the solver's rules, or a new one for a rule that another rule holds.

@@ -10,5 +10,23 @@
 // fields of their rules, read and changed between steps with Get and Set, and found by name with Lookup.
 //
 // To write a rule of your own, declare a struct whose exported float64 fields are the hyperparameters, give it an Apply
-// method, and hand it to New.
+// method, and hand it to New. This is AdaGrad with a decay of its sum:
+//
+//	type Decaying struct {
+//		LearningRate float64 `range:"[0,inf)"`
+//		Keep         float64 `range:"[0,1]"`
+//	}
+//
+//	func (*Decaying) Apply(b *solvers.Builder, in []solvers.Step) ([]solvers.Step, error) {
+//		rate, keep, eps := b.Hyper("learning_rate"), b.Hyper("keep"), graphops.Const(1e-8)
+//		return b.Each(in, func(s solvers.Step) solvers.Expr {
+//			sum := b.Slot(s, "sum")
+//			now := sum.Set(sum.Mul(keep).Add(s.Delta.Square()))
+//			return rate.Mul(s.Delta).Div(now.Sqrt().Add(eps))
+//		})
+//	}
+//
+//	solver := solvers.New(&Decaying{LearningRate: 0.1, Keep: 0.99})
+//
+// More examples are in example_test.go.
 package solvers

@@ -68,7 +68,7 @@ func setOptions(optimizer string, rules []*ruleInfo, options map[string]any) err
 		name := letters(key)
 		rule, short := name[:strings.LastIndexByte(name, '/')+1], name[strings.LastIndexByte(name, '/')+1:]
 		pair, ok := converted(options[key], reflect.TypeFor[[]float64]()).([]float64)
-		if short != "betas" { // torch's
+		if short != "betas" || findOption(fields, "", name) != nil { // torch's
 			if err := set(key, name, options[key]); err != nil {
 				return err
 			}
@@ -87,13 +87,13 @@ func setOptions(optimizer string, rules []*ruleInfo, options map[string]any) err
 
 // findOption finds the last field of a name, "beta1" or "adam/beta1", or nil.
 func findOption(fields []option, optimizer, name string) *option {
-	rule, short, ok := strings.Cut(name, "/")
-	if !ok {
+	rule, short, qualified := strings.Cut(name, "/")
+	if !qualified {
 		rule, short = "", name
 	}
 	for _, want := range []string{short, optionNames[short], optionNames[optimizer+"/"+short]} {
 		for i := len(fields) - 1; i >= 0; i-- {
-			if f := &fields[i]; f.name == want && (rule == "" || rule == f.rule) {
+			if f := &fields[i]; f.name == want && (!qualified || rule == f.rule) {
 				return f
 			}
 		}

@@ -72,7 +72,10 @@ func TestOptionNames(t *testing.T) {
 	require.ErrorContains(t, err, "exclude_layers")
 }
 
-type short struct{ Lr, Decay, Min float64 }
+type short struct {
+	Lr, Decay, Min float64
+	Betas          []float64
+}
 
 func (*short) Apply(_ *Builder, in []Step) ([]Step, error) { return in, nil }
 
@@ -83,6 +86,10 @@ func TestOwnNamesComeFirst(t *testing.T) {
 		require.NoError(t, s.Set(name, 5), name)
 		require.Equal(t, 5.0, must(s.Get(name)), name)
 	}
+	infos := must(walk(&short{}, nil))
+	require.NoError(t, setOptions("short", infos, map[string]any{"betas": []any{1., 2., 3.}}))
+	require.Equal(t, []float64{1, 2, 3}, infos[0].rule.(*short).Betas)
+	require.ErrorContains(t, setOptions("short", infos, map[string]any{"/min": 1.}), "unknown option")
 	cocob := NewCOCOB()
 	require.NoError(t, cocob.Set("cocob/alpha", 50))
 	require.Equal(t, 50.0, must(cocob.Get("alpha")))

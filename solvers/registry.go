@@ -102,7 +102,8 @@ func Names() []string {
 
 // FromConfig makes a solver by name, with options by the names of the rule's fields in snake case: "learning_rate", or
 // "adam/learning_rate" where several rules have one; the short name means the last of them, the optimizer itself. The
-// spellings of the original libraries are understood too (lr, min_lr, betas, l1_regularization_strength, …). Values
+// spellings of the original libraries are understood too (lr, min_lr, betas, l1_regularization_strength, …), but not options that
+// are rules of their own here (clipnorm: chain NewClipByGlobalNorm) or that the rule does not have. Values
 // are numbers, truth values, strings and lists as JSON has them. An unknown name or option is an error with a suggestion. The
 // options "use_locking" (true or false) and "name" (a string) of TensorFlow's optimizers are accepted and mean nothing here.
 func FromConfig(name string, options map[string]any, opts ...Option) (_ *Solver, err error) {

@@ -34,7 +34,8 @@ func (r *restrict) Apply(b *Builder, in []Step) ([]Step, error) {
 		}
 	}
 	if some == nil {
-		return in, b.skip(r.rule)
+		b.skip(r.rule)
+		return in, nil
 	}
 	done, err := b.Run(r.rule, some)
 	if err != nil {

@@ -11,9 +11,10 @@ type Expr = graphops.Expr
 
 var one = graphops.Const(1)
 
-// Rule turns the steps of all parameters into new steps. The first rule of a solver gets the gradients. Rules hold
+// Rule turns the steps of all parameters into new steps. The first rule of a solver gets the gradients. A parameter for which a
+// rule returns no step stays as it is. Rules hold
 // hyperparameters, in exported float64 fields; what they remember between steps are slots and counters of the Builder, so
-// one rule may serve several solvers.
+// one rule may serve several solvers, which then share its hyperparameters.
 //
 // Apply only describes the computation. It reads hyperparameters with Builder.Hyper: a field that it reads directly is frozen
 // at its value of that moment. It must do the same at every call: it is called once for a trial and once for each

@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 	G "gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
+
+	"optimop/graphops"
 )
 
 // vec is a parameter of float64 elements.
@@ -166,7 +168,7 @@ func TestRestrictWithoutParameters(t *testing.T) {
 			return b.Each(in, func(s Step) Expr { m := b.Slot(s, "m"); return m.Set(m.Add(s.Delta)) })
 		})
 	}
-	for _, inner := range []Rule{sum(), Chain(sum())} {
+	for _, inner := range []Rule{sum(), Chain(sum()), &composite{sum()}, &composite{Chain(sum())}} {
 		s := New(Chain(Restrict(inner, "b"), sum()), SkipMissing())
 		a, b := &pair{"a", G.NewF64(0), nil}, &pair{"b", G.NewF64(0), nil}
 		for i, want := range []float64{-1, -3, -6, -10} {
@@ -214,8 +216,19 @@ func (s *shaky) Validate() error {
 	return nil
 }
 
+type endless struct {
+	Rule
+	rules []Rule
+}
+
+func (e *endless) Rules() []Rule { return e.rules[:1:1] }
+
 // Mistakes in rules are errors.
 func TestShakyRules(t *testing.T) {
+	loop := &endless{Rule: NewSGD()}
+	require.ErrorContains(t, New(loop).Err(), "Rules panicked")
+	loop.rules = []Rule{loop}
+	require.ErrorContains(t, New(loop).Err(), "does one list itself")
 	require.ErrorContains(t, New(&shaky{}).Set("rate", 2), "ouch")
 	require.ErrorContains(t, New(&shaky{Rate: 2}).Err(), "ouch")
 	misspelt := New(RuleFunc(func(b *Builder, in []Step) ([]Step, error) {
@@ -321,4 +334,48 @@ func TestZeroAccumulators(t *testing.T) {
 	require.ErrorContains(t, err, "must be in (0, 1): with 0 the belief")
 	_, err = FromConfig("ftrl", map[string]any{"lr": 0})
 	require.ErrorContains(t, err, "1/learning_rate")
+}
+
+// A field is the caller's at any time; what it may be is checked whenever it is used.
+func TestFieldsAreCheckedInEveryRun(t *testing.T) {
+	for _, opts := range [][]Option{nil, {Expanded()}} {
+		checkedInEveryRun(t, opts...)
+	}
+}
+
+func checkedInEveryRun(t *testing.T, opts ...Option) {
+	g := G.NewGraph()
+	w := vector(g, "w", 1, 2)
+	rule := &SGD{LearningRate: .1}
+	s := New(rule, opts...)
+	op := must(s.Minimize(squares(w), w))
+	vm := must(graphops.NewMachine(op))
+	p := vec("w", []float64{1, 2}, []float64{1, 1})
+	require.NoError(t, s.Step([]G.ValueGrad{p}))
+	for _, bad := range []float64{math.NaN(), -1} {
+		rule.LearningRate = bad
+		vm.Reset()
+		require.ErrorContains(t, vm.RunAll(), "sgd/learning_rate is")
+		p.grad = tensor.Ones(tensor.Float64, 2)
+		require.ErrorContains(t, s.Step([]G.ValueGrad{p}), "sgd/learning_rate is")
+	}
+	require.Equal(t, []float64{1, 2, .9, 1.9}, floats(w.Value(), p.value))
+	require.NoError(t, s.Set("learning_rate", .5))
+	vm.Reset()
+	require.NoError(t, vm.RunAll())
+	require.Equal(t, []float64{0, 0}, floats(w.Value()))
+}
+
+// Slots are found as hyperparameters are.
+func TestSlotNames(t *testing.T) {
+	g := G.NewGraph()
+	w := vector(g, "w", 1, 2)
+	s := NewAdam()
+	must(s.Minimize(squares(w), w))
+	for _, name := range []string{"m", "M", "adam/m", "Adam/M", "w/adam/m"} {
+		require.NotNil(t, s.Slot(w, name), name)
+	}
+	for _, name := range []string{"", "adam", "x/adam/m", "am/m", "W/adam/m"} {
+		require.Nil(t, s.Slot(w, name), name)
+	}
 }

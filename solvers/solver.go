@@ -91,19 +91,38 @@ func walk(r Rule, all []*ruleInfo) (_ []*ruleInfo, err error) {
 		}
 		return all, nil
 	}
+	if len(all) == maxRules {
+		return nil, errors.Errorf("solvers: there are more than %d rules; does one list itself?", maxRules)
+	}
 	info, err := describe(r, all)
 	if err != nil {
 		return nil, err
 	}
 	all = append(all, info)
 	if c, ok := r.(Composite); ok {
-		for _, sub := range c.Rules() {
+		inner, err := listed(c)
+		if err != nil {
+			return nil, errors.Wrap(err, info.name)
+		}
+		for _, sub := range inner {
 			if all, err = walk(sub, all); err != nil {
 				return nil, err
 			}
 		}
 	}
 	return all, nil
+}
+
+// maxRules bounds the rules of a solver.
+const maxRules = 500
+
+func listed(c Composite) (_ []Rule, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = errors.Errorf("solvers: Rules panicked: %v", p)
+		}
+	}()
+	return c.Rules(), nil
 }
 
 // options are those that the solver was made with.
@@ -230,8 +249,8 @@ func (s *Solver) hyper(name string) (full string, rule *ruleInfo, f field, err e
 // Step or Minimize. To commit the list of Updates yourself, pass graphops.From(s.Store()).
 func (s *Solver) Store() *graphops.Store { return s.store }
 
-// Slot is the node of a slot on a graph, "m" or "adam/m", for the parameter v of that graph; nil if there is none. The node is
-// made where only Step has used the slot so far.
+// Slot is the node of a slot on a graph, "m", "adam/m" or "w/adam/m", for the parameter v of that graph; nil if there is none.
+// Case, "_" and "-" make no difference. The node is made where only Step has used the slot so far.
 func (s *Solver) Slot(v *gorgonia.Node, name string) *gorgonia.Node {
 	if v == nil || s.Err() != nil {
 		return nil
@@ -241,8 +260,8 @@ func (s *Solver) Slot(v *gorgonia.Node, name string) *gorgonia.Node {
 		return nil
 	}
 	for _, st := range s.store.States() {
-		rest := strings.TrimPrefix(st.Name(), param+"/")
-		if st.Kind() != graphops.Slot || st.Param() != param || rest != name && !strings.HasSuffix(rest, "/"+name) {
+		rest := "/" + letters(strings.TrimPrefix(st.Name(), param+"/"))
+		if st.Kind() != graphops.Slot || st.Param() != param || !strings.HasSuffix(rest, "/"+letters(strings.TrimPrefix(name, param+"/"))) {
 			continue
 		}
 		if n, err := st.Node(v.Graph()); err == nil {

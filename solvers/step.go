@@ -17,7 +17,7 @@ import (
 //
 // State belongs to parameters by name, never by position: the model may be reordered or be a part of the last one. An error
 // (a missing gradient, a changed shape, two parameters that share memory) names the parameter and leaves everything as it
-// was.
+// was. A machine that is not Reset between runs computes nothing, and Step then gets gradients of zero.
 func (s *Solver) Step(model []gorgonia.ValueGrad) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

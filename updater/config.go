@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -19,11 +20,13 @@ import (
 //	{"optimizer": {"class": "adam", "beta1": 0.8}, "learning_rate": 0.002}
 type Config struct {
 	// Optimizer is the registered name of an optimizer ("adam"), or a map[string]any with the name under "class" and options
-	// beside it, named as the fields of the rule in snake case. In Go it may also be a solvers.Rule, such as a chain. Absent,
-	// it is plain gradient descent, "sgd".
+	// beside it, named as the fields of the rule in snake case (see solvers.FromConfig), but for the learning rate. In Go it may also be a solvers.Rule, such as a chain; updaters
+	// of one rule share its hyperparameters, those of one *solvers.Solver also its state. Absent, it is plain gradient
+	// descent, "sgd".
 	Optimizer any `json:"optimizer,omitempty"`
 
-	// LearningRate replaces the learning rate of the optimizer. Absent, that is the optimizer's own default.
+	// LearningRate replaces the learning rate of the optimizer, also in a rule or solver that was given. Absent, that is the
+	// optimizer's own default.
 	LearningRate *float64 `json:"learning_rate,omitempty"`
 }
 
@@ -129,10 +132,11 @@ func (c Config) solver(opts ...solvers.Option) (s *solvers.Solver, err error) {
 	case map[string]any:
 		s, err = fromMap(o, opts)
 	case *solvers.Solver:
-		if s = o; o == nil || len(opts) > 0 { // the options are the updater's
-			s = solvers.New(o, opts...)
+		if s, err = o, o.Err(); err == nil {
+			for _, f := range opts {
+				f(s)
+			}
 		}
-		err = s.Err()
 	case solvers.Rule:
 		s = solvers.New(o, opts...)
 		err = s.Err()
@@ -160,10 +164,14 @@ func fromMap(o map[string]any, opts []solvers.Option) (*solvers.Solver, error) {
 		return nil, errors.Errorf("optimizer.class: want a name, not %#v", options["class"])
 	}
 	delete(options, "class")
+	rate := "" // of one of several rules
 	for _, key := range slices.Sorted(maps.Keys(options)) {
-		switch strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(key)) {
-		case "learningrate", "lr":
-			return nil, errors.Errorf("optimizer.%s: the learning rate does not belong here; write learning_rate beside optimizer", key)
+		switch rule, field := path.Split(strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(key))); {
+		case field != "learningrate" && field != "lr":
+		case rule == "":
+			return nil, misplaced(key)
+		default:
+			rate = key
 		}
 	}
 	s, err := solvers.FromConfig(class, options, opts...)
@@ -174,5 +182,12 @@ func fromMap(o map[string]any, opts []solvers.Option) (*solvers.Solver, error) {
 	case err != nil:
 		return nil, errors.Wrap(err, "optimizer")
 	}
+	if _, err := s.Get("learning_rate"); rate != "" && err == nil { // there is but one
+		return nil, misplaced(rate)
+	}
 	return s, nil
+}
+
+func misplaced(key string) error {
+	return errors.Errorf("optimizer.%s: the learning rate does not belong here; write learning_rate beside optimizer", key)
 }

@@ -25,7 +25,8 @@ type Option func(*options)
 
 type options struct{ solver []solvers.Option }
 
-// Expanded makes every primitive of the update a node of the graph (see graphops.Expanded).
+// Expanded makes every primitive of the update a node of the graph (see graphops.Expanded). A *solvers.Solver in the config
+// stays expanded.
 func Expanded() Option {
 	return func(o *options) { o.solver = append(o.solver, solvers.Expanded()) }
 }

@@ -190,6 +190,8 @@ func TestReadConfigRefuses(t *testing.T) {
 		`{"optimizer": ` + strings.Repeat(`{"a":`, 5000) + `1` + strings.Repeat(`}`, 5001): "optimizer",
 		`{"optimizer": {"class": "adam", "beta1": 1e999}}`:                                 "optimizer",
 		`{"optimizer": {"class": "adam", "LearningRate": 5}}`:                              "write learning_rate beside optimizer",
+		`{"optimizer": {"class": "adam", "adam/lr": 5}}`:                                   "write learning_rate beside optimizer",
+		`{"optimizer": {"class": "torch/adam", "adam/lr": 5}, "learning_rate": 1}`:         "write learning_rate beside optimizer",
 		`{"optimizer": {"class": "adam", "beta1optimizer": 0.5}}`:                          "unknown option",
 		``:                        "unexpected end",
 		`[]`:                      "JSON object",
@@ -232,4 +234,20 @@ func FuzzReadConfig(f *testing.F) {
 			require.NoError(t, err)
 		}
 	})
+}
+
+// A solver that is given keeps its bindings and its state, whatever the form of the update.
+func TestExpandedKeepsTheSolver(t *testing.T) {
+	g := G.NewGraph()
+	w := G.NewScalar(g, G.Float64, G.WithName("w"), G.WithValue(3.0))
+	rate := G.NewScalar(g, G.Float64, G.WithName("rate"), G.WithValue(0.5))
+	loss := G.Must(G.Square(w))
+	s := solvers.NewSGD()
+	require.NoError(t, s.Bind("lr", rate))
+	u, err := New(loss, G.Nodes{w}, Config{Optimizer: s}, Expanded())
+	require.NoError(t, err)
+	vm, err := u.NewMachine()
+	require.NoError(t, err)
+	require.NoError(t, vm.RunAll())
+	require.Equal(t, 0.0, w.Value().Data())
 }
