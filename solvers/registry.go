@@ -56,7 +56,7 @@ func Lookup(name string) (func() Rule, error) {
 	f := registry.factory[fold(name)]
 	registry.Unlock()
 	if f == nil {
-		return nil, errors.Errorf("solvers: no optimizer is called %q%s", name, suggest.For(name, Names()))
+		return nil, errors.Errorf("solvers: no optimizer is called %q%s", name, suggest.For(fold(name), Names()))
 	}
 	return f, nil
 }

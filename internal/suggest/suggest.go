@@ -3,20 +3,31 @@ package suggest
 
 import (
 	"fmt"
+	"path"
 	"strings"
 )
 
-// For returns ` (did you mean "x"?)` for the known word nearest to got, or a list of all known words where none is near.
+// most bounds a list of known words.
+const most = 60
+
+// For returns ` (did you mean "x"?)` for the known word nearest to got, or a list of known words where none is near. A got
+// without "/" may also be near the last part of a word, after "/".
 func For(got string, known []string) string {
 	best, at := len(got)/2+1, -1
 	for i, k := range known {
-		if d := distance(fold(got), fold(k)); d < best {
+		d := distance(fold(got), fold(k))
+		if !strings.Contains(got, "/") {
+			d = min(d, distance(fold(got), fold(path.Base(k))))
+		}
+		if d < best {
 			best, at = d, i
 		}
 	}
 	switch {
 	case at >= 0:
 		return fmt.Sprintf(" (did you mean %q?)", known[at])
+	case len(known) > most:
+		return fmt.Sprintf(" (known: %s and %d more)", strings.Join(known[:most], ", "), len(known)-most)
 	case len(known) > 0:
 		return " (known: " + strings.Join(known, ", ") + ")"
 	}

@@ -1,6 +1,7 @@
 package suggest
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,6 +17,9 @@ func TestFor(t *testing.T) {
 	} {
 		require.Equal(t, want, For(got, known), got)
 	}
+	require.Equal(t, ` (did you mean "gorgonia/vanilla"?)`, For("vanila", []string{"adam", "gorgonia/vanilla"}))
+	require.Equal(t, ` (did you mean "torch/adam"?)`, For("tocrh/adam", []string{"adam", "torch/adam"}))
+	require.Contains(t, For("xyzzy", slices.Repeat([]string{"momentum"}, most+5)), "momentum and 5 more)")
 	require.Empty(t, For("x", nil))
 	require.Equal(t, 3, distance("kitten", "sitting"))
 }
