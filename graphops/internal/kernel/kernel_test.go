@@ -80,7 +80,7 @@ func TestSumOrder(t *testing.T) {
 	p := b.Program([]Store{{1, out, -1}}, nil)
 	got := make([]float64, 1)
 	require.NoError(t, p.Run([]Array{Of(x), Of(got)}, nil))
-	require.InEpsilon(t, .1*float64(n), got[0], 1e-15)
+	require.InEpsilon(t, .1*float64(n), got[0], 1e-14)
 }
 
 func TestIntegers(t *testing.T) {

@@ -1,9 +1,10 @@
 // Package kernel evaluates the expressions of one commit. A program holds every primitive once; scalars are float64 and
-// evaluated once per run; full reductions are passes of their own; and all elementwise work of a parameter is one pass over
-// strips that stay in the cache. It knows nothing of graphs: leaves are arrays, bound anew at each run.
+// evaluated once per run; full reductions are passes of their own; and all elementwise work of a parameter is one pass that
+// reads and writes memory once. It knows nothing of graphs: leaves are arrays, bound anew at each run.
+//
+// A pass runs on the vector machine (see machine), or where there is none in plain Go, which is the reference. All give the
+// same bits, with any number of workers.
 package kernel
-
-import "slices"
 
 // Node is a primitive with its operands. Nodes are comparable, so that equal sub-expressions are one.
 type Node struct {
@@ -48,41 +49,65 @@ type Program struct {
 	nodes   []Node
 	stores  []Store
 	scalars []int     // stores of scalar values
-	passes  []*pass   // the elementwise stores
-	reduce  []*pass   // by node: how a reduction visits its operand
 	value   []float64 // by node: of the scalars, in this run
 	known   []bool    // by node: value is of this run
 	written []bool    // by store: done in this run
-	targets []target
+	blas    BLAS
+
+	passes  []*pass  // the elementwise stores
+	work    *work    // of them
+	batches []*batch // of reductions
+	batchOf []*batch // by node
+
 	leaves  int      // arrays that are bound
 	arrays  []Array  // those, and one for each of whole
 	whole   []*whole // values that must be there as a whole
 	wholeOf map[int]int
-	blas    BLAS
-	acc     accumulator
-	f32     []float32
-	f64     []float64
+
+	machine    *machine // nil: plain Go
+	codes      map[string][]record
+	broadcasts []broadcast
+	rowOf      map[scalarRow]int
+	sizes      sizes
+	self       worker
+	plan       plan
 }
 
 // pass is a set of elementwise steps over arrays of one length and type.
 type pass struct {
 	typ    DType
 	n      int
-	cond   int
-	steps  []step
-	consts []int // scalar nodes among the operands, each broadcast to a strip
-	leaves []int // bound arrays read
-	needs  []int // whole values read
 	stores []passStore
-	result operand // of a reduction: what is reduced
+	sums   []result // a pass has stores or results
+
+	// For plain Go: every primitive fills a strip of scratch memory.
+	steps  []step
+	consts []int // scalar nodes among the operands, each broadcast to a strip, and the strips
+	needs  []int // whole values read
+	leaves []int // bound arrays read
 	memo   map[int]operand
+
+	// For the machine.
+	conditions []int // scalar nodes that choose between values
+	variants   []*variant
+	now        *variant // in this run; nil: plain Go
 }
 
 type passStore struct {
-	store  int
+	store  int // negative: a whole value
+	node   int
+	array  int // written
 	reg    operand
 	wait   bool     // this run must not write the target before all passes are done
 	staged []uint64 // where the new value waits
+}
+
+// result is a reduction of a pass.
+type result struct {
+	node    int
+	arg     int
+	reg     operand
+	partial []float64 // by chunk
 }
 
 type step struct {
@@ -106,58 +131,73 @@ const (
 
 // Program compiles stores.
 func (b *Builder) Program(stores []Store, blas BLAS) *Program {
-	p := &Program{nodes: b.nodes, stores: stores, blas: blas, wholeOf: map[int]int{}}
+	return b.program(stores, blas, fastest)
+}
+
+func (b *Builder) program(stores []Store, blas BLAS, m *machine) *Program {
+	p := &Program{nodes: b.nodes, stores: stores, blas: blas, machine: m, wholeOf: map[int]int{}, rowOf: map[scalarRow]int{}, codes: map[string][]record{}}
 	for _, n := range p.nodes {
 		if n.Op == Leaf {
 			p.leaves = max(p.leaves, n.Leaf+1)
 		}
 	}
+	targets := map[int]bool{}
 	for _, s := range stores {
 		p.leaves = max(p.leaves, s.Leaf+1)
+		targets[s.Leaf] = true
 	}
-	p.reduce = make([]*pass, len(p.nodes))
 	p.value, p.known = make([]float64, len(p.nodes)), make([]bool, len(p.nodes))
 	p.written = make([]bool, len(stores))
-	for i, n := range p.nodes {
-		if arg := n.Args[0]; n.Op.Reduces() && p.nodes[arg].Elem {
-			ps := p.newPass(arg, -1)
-			ps.result = ps.use(p, arg)
-			p.reduce[i] = ps
-		}
-	}
-	for _, group := range p.components() {
-		first := stores[group[0]]
-		ps := p.newPass(first.Node, first.Cond)
-		for _, s := range group {
-			o := ps.use(p, stores[s].Node)
-			if o.kind == array { // the array may be written before it is copied
-				o = ps.emit(step{op: Leaf, args: [3]operand{o}})
-			}
-			ps.stores = append(ps.stores, passStore{store: s, reg: o})
-		}
-		p.passes = append(p.passes, ps)
-	}
+	p.batchReductions()
+	var members []member
 	for i, s := range stores {
-		if !p.nodes[s.Node].Elem {
+		if n := p.nodes[s.Node]; n.Elem {
+			members = append(members, member{class{s.Cond, n.Type, n.Len}, i, s.Node, s.Leaf})
+		} else {
 			p.scalars = append(p.scalars, i)
 		}
 	}
-	all := append(slices.Clone(p.passes), p.reduce...)
-	for _, w := range p.whole {
-		all = append(all, w.pass)
-	}
-	for _, ps := range all {
-		if ps != nil {
-			ps.memo = nil
-			p.reserve(ps)
+	for _, group := range p.groups(members, func(leaf int) bool { return targets[leaf] }) {
+		first := p.nodes[stores[group[0]].Node]
+		ps := &pass{typ: first.Type, n: first.Len}
+		for _, s := range group {
+			ps.stores = append(ps.stores, passStore{store: s, node: stores[s].Node, array: stores[s].Leaf})
 		}
+		p.finish(ps)
+		p.passes = append(p.passes, ps)
 	}
+	p.work = newWork(p.passes)
 	return p
 }
 
-func (p *Program) newPass(node, cond int) *pass {
-	n := p.nodes[node]
-	return &pass{typ: n.Type, n: n.Len, cond: cond, memo: map[int]operand{}}
+// finish compiles a pass.
+func (p *Program) finish(ps *pass) {
+	ps.memo = map[int]operand{}
+	for i := range ps.stores {
+		s := &ps.stores[i]
+		if s.reg = ps.use(p, s.node); s.reg.kind == array { // the array may be written before it is copied
+			s.reg = ps.emit(step{op: Leaf, args: [3]operand{s.reg}})
+		}
+	}
+	for i := range ps.sums {
+		r := &ps.sums[i]
+		r.reg = ps.use(p, r.arg)
+		r.partial = make([]float64, (ps.n+chunk-1)/chunk)
+	}
+	for i := range p.nodes {
+		if n := p.nodes[i]; n.Op == Select && n.Elem && !p.nodes[n.Args[0]].Elem && len(ps.conditions) < 64 {
+			if _, ok := ps.memo[i]; ok {
+				ps.conditions = append(ps.conditions, n.Args[0])
+			}
+		}
+	}
+	p.sizes.accumulate = max(p.sizes.accumulate, len(ps.sums))
+	if ps.typ == Float32 {
+		p.sizes.f32 = max(p.sizes.f32, len(ps.steps)*strip)
+	} else {
+		p.sizes.f64 = max(p.sizes.f64, len(ps.steps)*strip)
+	}
+	ps.memo = nil
 }
 
 // use makes the value of node i available to the pass and says where.
@@ -192,86 +232,4 @@ func (ps *pass) emit(s step) operand {
 	s.dst = operand{register, len(ps.steps)}
 	ps.steps = append(ps.steps, s)
 	return s.dst
-}
-
-func (p *Program) reserve(ps *pass) {
-	if n := len(ps.steps) * strip; ps.typ == Float32 {
-		p.f32 = append(p.f32, make([]float32, max(0, n-len(p.f32)))...)
-	} else {
-		p.f64 = append(p.f64, make([]float64, max(0, n-len(p.f64)))...)
-	}
-}
-
-// components groups the elementwise stores that share work, or of which one reads what another writes: such a group is one
-// pass and can mostly write in place. Groups and their members keep the order of the stores.
-func (p *Program) components() [][]int {
-	type class struct {
-		cond, n int
-		typ     DType
-	}
-	type owned struct {
-		class class
-		node  int
-	}
-	parent := make([]int, len(p.stores))
-	find := func(i int) int {
-		for parent[i] != i {
-			i = parent[i]
-		}
-		return i
-	}
-	targets := map[int]bool{}
-	for _, s := range p.stores {
-		targets[s.Leaf] = true
-	}
-	owner := map[owned]int{}
-	var visit func(c class, s, node int)
-	claim := func(c class, s, node int) bool {
-		o, ok := owner[owned{c, node}]
-		if !ok {
-			owner[owned{c, node}] = s
-			return true
-		}
-		a, b := find(s), find(o)
-		parent[max(a, b)] = min(a, b)
-		return false
-	}
-	visit = func(c class, s, i int) {
-		n := p.nodes[i]
-		switch {
-		case !n.Elem, n.Op.Rearranges():
-		case n.Op == Leaf:
-			if targets[n.Leaf] {
-				claim(c, s, -1-n.Leaf)
-			}
-		case claim(c, s, i):
-			for k := range n.Op.Arity() {
-				visit(c, s, n.Args[k])
-			}
-		}
-	}
-	for s, st := range p.stores {
-		parent[s] = s
-		if n := p.nodes[st.Node]; n.Elem {
-			c := class{st.Cond, n.Len, n.Type}
-			claim(c, s, -1-st.Leaf)
-			visit(c, s, st.Node)
-		}
-	}
-	at := map[int]int{}
-	var groups [][]int
-	for s, st := range p.stores {
-		if !p.nodes[st.Node].Elem {
-			continue
-		}
-		root := find(s)
-		g, ok := at[root]
-		if !ok {
-			g = len(groups)
-			at[root] = g
-			groups = append(groups, nil)
-		}
-		groups[g] = append(groups[g], s)
-	}
-	return groups
 }

@@ -5,62 +5,123 @@ import (
 	"math/bits"
 )
 
-// accumulator reduces strips of elements in float64. Its order of additions depends on the number of elements alone: eight
-// lanes within a strip, then a binary tree over the strips, which also keeps the rounding error of long sums small.
-type accumulator struct {
-	op     Op
-	strips uint64
-	tree   [64]float64 // tree[k] holds the sum of 2^k strips where bit k of strips is set
-	max    float64
-	all    bool
+// A sum is added up in float64 in an order that depends on the number of elements alone: element i of a block goes to lane
+// i mod lanes, the lanes of a block are added pairwise, the blocks of a chunk in a binary tree, and the chunks in another.
+// That keeps the rounding error of long sums small, and the work can be shared out by chunks.
+const (
+	lanes = 32
+	block = 4096
+)
+
+// tree adds numbers up pairwise: sums[k] holds the sum of 2^k of them where bit k of n is set.
+type tree struct {
+	n    uint64
+	sums [40]float64
 }
 
-func (r *accumulator) reset(op Op) {
-	*r = accumulator{op: op, max: math.Inf(-1), all: true}
-}
-
-func add[T float](r *accumulator, x []T) {
-	switch r.op {
-	case MaxAll:
-		for _, v := range x {
-			r.max = max(r.max, float64(v))
-		}
-		return
-	case All:
-		for _, v := range x {
-			r.all = r.all && v != 0
-		}
-		return
-	}
-	var lanes [8]float64
-	for i, v := range x {
-		f := float64(v)
-		if r.op == SumSquares {
-			f = float64(f * f)
-		}
-		lanes[i&7] += f
-	}
-	s := ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]))
-	carry := bits.TrailingZeros64(^r.strips)
+func (t *tree) add(s float64) {
+	carry := bits.TrailingZeros64(^t.n)
 	for k := range carry {
-		s = r.tree[k] + s
+		s = t.sums[k] + s
 	}
-	r.tree[carry] = s
-	r.strips++
+	t.sums[carry] = s
+	t.n++
 }
 
-func (r *accumulator) result() float64 {
-	switch r.op {
-	case MaxAll:
-		return r.max
-	case All:
-		return truth[float64](r.all)
-	}
-	var s float64
-	for k := range r.tree {
-		if r.strips>>k&1 == 1 {
-			s = r.tree[k] + s
+func (t *tree) total() (s float64) {
+	for k := range bits.Len64(t.n) {
+		if t.n>>k&1 == 1 {
+			s = t.sums[k] + s
 		}
 	}
 	return s
+}
+
+// sumLanes adds the lanes of a block pairwise.
+func sumLanes(l *[lanes]float64) float64 {
+	for h := lanes / 2; h > 0; h /= 2 {
+		for i := range h {
+			l[i] += l[i+h]
+		}
+	}
+	return l[0]
+}
+
+// neutral is the reduction of nothing.
+func neutral(op Op) float64 {
+	switch op {
+	case MaxAll:
+		return math.Inf(-1)
+	case All:
+		return 1
+	}
+	return 0
+}
+
+// total reduces the parts of an array.
+func total(op Op, parts []float64) float64 {
+	if op == MaxAll || op == All {
+		r := neutral(op)
+		for _, x := range parts {
+			r = extreme(op, r, x)
+		}
+		return r
+	}
+	var t tree
+	for _, x := range parts {
+		t.add(x)
+	}
+	return t.total()
+}
+
+// extreme is the reduction of two elements by MaxAll or All.
+func extreme(op Op, r, x float64) float64 {
+	if op == MaxAll {
+		return max(r, x)
+	}
+	return truth[float64](r != 0 && x != 0)
+}
+
+// accumulator reduces one chunk.
+type accumulator struct {
+	op      Op
+	lanes   [lanes]float64
+	blocks  tree
+	extreme float64
+}
+
+func (r *accumulator) reset(op Op) { *r = accumulator{op: op, extreme: neutral(op)} }
+
+// add reduces elements that begin at index lo of their chunk, within one block.
+func add[T float](r *accumulator, lo int, x []T) {
+	switch r.op {
+	case Sum:
+		for i, v := range x {
+			r.lanes[(lo+i)%lanes] += float64(v)
+		}
+	case SumSquares:
+		for i, v := range x {
+			f := float64(v)
+			r.lanes[(lo+i)%lanes] += float64(f * f)
+		}
+	default:
+		for _, v := range x {
+			r.extreme = extreme(r.op, r.extreme, float64(v))
+		}
+	}
+}
+
+// endBlock closes a block.
+func (r *accumulator) endBlock() {
+	if r.op == Sum || r.op == SumSquares {
+		r.blocks.add(sumLanes(&r.lanes))
+		r.lanes = [lanes]float64{}
+	}
+}
+
+func (r *accumulator) result() float64 {
+	if r.op == MaxAll || r.op == All {
+		return r.extreme
+	}
+	return r.blocks.total()
 }

@@ -23,9 +23,11 @@ type whole struct {
 	args  []int // arrays
 	needs []int // whole values that must come before
 	pass  *pass // of an elementwise operand: computes it
+	work  *work
 	value Array
 	done  bool
 	sums  []float64
+	index counter
 }
 
 // Dims encodes the shapes of a rearranging operation: m, k, n of a matrix product; rows and columns of a matrix; the long
@@ -68,13 +70,15 @@ func (p *Program) needWhole(i int) int {
 				w.needs = append(w.needs, k)
 			}
 		}
-	} else {
-		w.pass = p.newPass(i, -1)
-		w.pass.result = w.pass.use(p, i)
 	}
 	k := len(p.whole)
 	p.whole = append(p.whole, w)
 	p.wholeOf[i] = k
+	if !n.Op.Rearranges() {
+		w.pass = &pass{typ: n.Type, n: n.Len, stores: []passStore{{store: -1, node: i, array: p.leaves + k}}}
+		p.finish(w.pass)
+		w.work = newWork([]*pass{w.pass})
+	}
 	return k
 }
 
@@ -86,101 +90,127 @@ func newArray(t DType, n int) Array {
 }
 
 // evaluate computes whole value k once per run.
-func (p *Program) evaluate(in []Array, k int) {
+func (p *Program) evaluate(k int) {
 	w := p.whole[k]
 	if w.done {
 		return
 	}
 	w.done = true
 	for _, n := range w.needs {
-		p.evaluate(in, n)
+		p.evaluate(n)
 	}
-	if w.pass != nil {
-		p.prepare(in, w.pass)
-		if w.value.Type == Float32 {
-			fill[float32](p, p.f32, w, in)
-		} else {
-			fill[float64](p, p.f64, w, in)
-		}
-		return
-	}
-	if w.value.Len == 0 {
-		return
-	}
-	if w.value.Type == Float32 {
-		rearrange[float32](p, w, in)
-	} else {
-		rearrange[float64](p, w, in)
+	switch {
+	case w.pass != nil:
+		p.prepare(w.pass)
+		p.do(w.work)
+	case w.value.Len == 0:
+	case w.value.Type == Float32:
+		rearrange[float32](p, w)
+	default:
+		rearrange[float64](p, w)
 	}
 }
 
-// fill computes an elementwise operand.
-func fill[T float](p *Program, regs []T, w *whole, in []Array) {
-	broadcast(p, regs, w.pass)
-	d := elements[T](w.value)
-	for lo := 0; lo < w.pass.n; lo += strip {
-		hi := min(lo+strip, w.pass.n)
-		compute(regs, w.pass, in, lo, hi)
-		copy(d[lo:hi], at(regs, in, w.pass.result, lo, hi))
-	}
-}
-
-func rearrange[T float](p *Program, w *whole, in []Array) {
-	d, a := elements[T](w.value), elements[T](in[w.args[0]])
+func rearrange[T float](p *Program, w *whole) {
+	d, a := elements[T](w.value), elements[T](p.arrays[w.args[0]])
 	switch w.op {
 	case MatMul:
-		p.gemm(w.dims[0], w.dims[1], w.dims[2], in[w.args[0]], in[w.args[1]], w.value)
+		p.gemm(w.dims[0], w.dims[1], w.dims[2], p.arrays[w.args[0]], p.arrays[w.args[1]], w.value)
 	case Transpose:
-		r, c := w.dims[0], w.dims[1]
-		for i := range r {
-			for j := range c {
-				d[j*r+i] = a[i*c+j]
-			}
-		}
+		transpose(w.dims[0], w.dims[1], d, a)
 	case SumAlong:
 		if len(w.sums) != len(d) {
 			w.sums = make([]float64, len(d))
 		}
 		clear(w.sums)
-		short(w.dims, func(long, short int) { w.sums[short] += float64(a[long]) })
+		w.index.lines(w.dims, func(long, short, n, step int) {
+			if step == 0 {
+				s := w.sums[short]
+				for _, x := range a[long:][:n] {
+					s += float64(x)
+				}
+				w.sums[short] = s
+				return
+			}
+			to := w.sums[short:][:n]
+			for i, x := range a[long:][:n] {
+				to[i] += float64(x)
+			}
+		})
 		for i, s := range w.sums {
 			d[i] = T(s)
 		}
 	case BroadcastTo:
-		short(w.dims, func(long, short int) { d[long] = a[short] })
+		w.index.lines(w.dims, func(long, short, n, step int) {
+			line := d[long:][:n]
+			if step == 1 {
+				copy(line, a[short:])
+				return
+			}
+			for i := range line {
+				line[i] = a[short]
+			}
+		})
 	case SingularPair:
 		singularPair(w.dims[0], w.dims[1], d, a)
 	}
 }
 
-// short visits all elements of a long shape in order, with the index of their place in the short one.
-func short(dims []int, visit func(long, short int)) {
+// transpose goes by tiles, so that what it reads and writes stays in the cache.
+func transpose[T float](rows, columns int, d, a []T) {
+	const tile = 32
+	for i0 := 0; i0 < rows; i0 += tile {
+		for j0 := 0; j0 < columns; j0 += tile {
+			for i := i0; i < min(i0+tile, rows); i++ {
+				for j := j0; j < min(j0+tile, columns); j++ {
+					d[j*rows+i] = a[i*columns+j]
+				}
+			}
+		}
+	}
+}
+
+// counter walks over a long shape and the short one that it is summed to or repeated from.
+type counter struct{ index, step []int }
+
+// lines visits the lines along the last axis of the long shape, in order: where they begin there and in the short shape, how
+// long they are, and whether they move on in the short shape too: by 0 or 1.
+func (c *counter) lines(dims []int, visit func(long, short, n, step int)) {
 	rank := len(dims) / 2
 	long, to := dims[:rank], dims[rank:]
-	n, step := 1, make([]int, rank)
+	c.index, c.step = resize(c.index, rank), resize(c.step, rank)
+	n, total := 1, 1
 	for i := rank - 1; i >= 0; i-- {
+		c.index[i], c.step[i] = 0, 0
 		if to[i] != 1 {
-			step[i] = n
+			c.step[i] = n
 		}
 		n *= to[i]
+		total *= long[i]
 	}
-	total := 1
-	for _, x := range long {
-		total *= x
+	if total == 0 {
+		return
 	}
-	index, at := make([]int, rank), 0
-	for i := range total {
-		visit(i, at)
-		for k := rank - 1; k >= 0; k-- {
-			index[k]++
-			at += step[k]
-			if index[k] < long[k] {
+	last := rank - 1
+	for lo, at := 0, 0; lo < total; lo += long[last] {
+		visit(lo, at, long[last], min(c.step[last], 1))
+		for k := last - 1; k >= 0; k-- {
+			c.index[k]++
+			at += c.step[k]
+			if c.index[k] < long[k] {
 				break
 			}
-			at -= index[k] * step[k]
-			index[k] = 0
+			at -= c.index[k] * c.step[k]
+			c.index[k] = 0
 		}
 	}
+}
+
+func resize(s []int, n int) []int {
+	if cap(s) < n {
+		return make([]int, n)
+	}
+	return s[:n]
 }
 
 func (p *Program) gemm(m, k, n int, a, b, c Array) {

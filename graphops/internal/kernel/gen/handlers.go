@@ -1,0 +1,295 @@
+package main
+
+import (
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// form says for which accumulators an instruction has a handler.
+type form int
+
+const (
+	one   form = iota // a
+	two               // a and another one, b
+	twice             // a and any one, b
+)
+
+type op = operand.Op
+
+// instruction is one opcode of the machine. emit writes a handler's work on accumulators a and b.
+type instruction struct {
+	name, doc string
+	form      form
+	single    bool // exists for float32 only
+	emit      func(v *vector, a, b int)
+}
+
+// each repeats work on the registers of a strip.
+func each(f func(u int)) {
+	for u := range vectors {
+		f(u)
+	}
+}
+
+// unary is a ← f(a).
+func unary(name, doc string, f func(v *vector, a op)) instruction {
+	return instruction{name: name, doc: doc, emit: func(v *vector, a, _ int) {
+		each(func(u int) { f(v, v.acc(a, u)) })
+	}}
+}
+
+// withRow is a ← f(a, row 0).
+func withRow(name, doc string, f func(v *vector, a, m op)) instruction {
+	return instruction{name: name, doc: doc, emit: func(v *vector, a, _ int) {
+		v.row(0, 0)
+		each(func(u int) { f(v, v.acc(a, u), v.at(0, u)) })
+	}}
+}
+
+// withAcc is a ← f(a, b).
+func withAcc(name, doc string, f func(v *vector, a, b op)) instruction {
+	return instruction{name: name, doc: doc, form: two, emit: func(v *vector, a, b int) {
+		each(func(u int) { f(v, v.acc(a, u), v.acc(b, u)) })
+	}}
+}
+
+// ofRows is a ← f(row 0, row 1).
+func ofRows(name, doc string, f func(v *vector, x, y, a op)) instruction {
+	return instruction{name: name, doc: doc, emit: func(v *vector, a, _ int) {
+		v.row(0, 0)
+		v.row(1, 1)
+		each(func(u int) {
+			v.load(v.at(0, u), v.acc(a, u))
+			f(v, v.acc(a, u), v.at(1, u), v.acc(a, u))
+		})
+	}}
+}
+
+// reversed sets a to m op a, where m may be memory.
+func reversed(v *vector, f func(x, y, d op), a, m op) {
+	if _, ok := m.(operand.Mem); ok {
+		v.load(m.(operand.Mem), v.temp(0))
+		m = v.temp(0)
+	}
+	f(m, a, a)
+}
+
+// extremum is the IEEE minimum or maximum, NaN if an operand is, with -0 below 0. The processor's is its second operand
+// where both are zero or one is NaN.
+func extremum(v *vector, f, merge func(x, y, d op), a, m op) {
+	x, t, r, nan := v.temp(0), v.temp(1), v.temp(2), v.temp(3)
+	v.load(m.(operand.Mem), x)
+	f(a, x, t)
+	f(x, a, r)
+	merge(t, r, t)
+	if v.wide() {
+		by(v, v.VCMPPS, v.VCMPPD)(operand.U8(unordered), x, a, reg.K1)
+		by(v, v.VADDPS, v.VADDPD)(x, a, reg.K1, t) // of which one is NaN
+		v.move(t, a)
+		return
+	}
+	by(v, v.VCMPPS, v.VCMPPD)(operand.U8(unordered), x, a, nan)
+	v.or(t, nan, a)
+}
+
+func compare(name, doc string, predicate int) instruction {
+	return withRow(name, doc, func(v *vector, a, m op) { v.truth(predicate, a, m, a) })
+}
+
+// blend is a ← row 1 where row 0 is, or is not, false.
+func blend(name, doc string, predicate int) instruction {
+	return instruction{name: name, doc: doc, emit: func(v *vector, a, _ int) {
+		cond, none, y, t := v.temp(0), v.temp(1), v.temp(2), v.temp(3)
+		v.row(0, 0)
+		v.row(1, 1)
+		v.xor(none, none, none)
+		each(func(u int) {
+			v.load(v.at(0, u), cond)
+			v.load(v.at(1, u), y)
+			v.where(predicate, cond, none, y, v.acc(a, u), t)
+		})
+	}}
+}
+
+// sum adds the elements of a, converted to float64, to the 32 lanes at row 0: element i to lane i mod 32.
+func sum(name, doc string, square bool) instruction {
+	return instruction{name: name, doc: doc, single: true, emit: func(v *vector, a, _ int) {
+		v.row(0, 0)
+		lanes := 32 * 8 / v.width
+		for h := range 2 * vectors {
+			x, t := v.acc(a, h/2), v.temp(0)
+			switch {
+			case h%2 == 0:
+				v.VCVTPS2PD(v.half(x), t)
+			case v.wide():
+				v.VEXTRACTF64X4(operand.U8(1), x, v.half(t))
+				v.VCVTPS2PD(v.half(t), t)
+			default:
+				v.VEXTRACTF128(operand.U8(1), x, v.half(t))
+				v.VCVTPS2PD(v.half(t), t)
+			}
+			if square {
+				v.VMULPD(t, t, t)
+			}
+			m := v.at(0, h%lanes)
+			v.VADDPD(m, t, t)
+			v.VMOVUPD(t, m)
+		}
+	}}
+}
+
+// axpby is a ← f(b)·scalar 1 + row 0·scalar 2, and the store of it to row 3.
+func axpby(name, doc string, square, store bool) instruction {
+	return instruction{name: name, doc: doc, form: twice, emit: func(v *vector, a, b int) {
+		s, t, y := v.temp(0), v.temp(1), v.temp(2)
+		v.row(0, 0)
+		v.scalar(1, s)
+		v.scalar(2, t)
+		if store {
+			v.row(3, 1)
+		}
+		each(func(u int) {
+			x := v.acc(b, u)
+			v.mul(t, v.at(0, u), y)
+			if square {
+				v.mul(x, x, v.acc(a, u))
+				x = v.acc(a, u)
+			}
+			v.mul(x, s, v.acc(a, u))
+			v.add(v.acc(a, u), y, v.acc(a, u))
+			if store {
+				v.store(v.acc(a, u), v.at(1, u))
+			}
+		})
+	}}
+}
+
+// along is a ← row 0 ± a·scalar 1, and the store of it to row 2.
+func along(name, doc string, minus, store bool) instruction {
+	return instruction{name: name, doc: doc, emit: func(v *vector, a, _ int) {
+		s, y := v.temp(0), v.temp(1)
+		v.row(0, 0)
+		v.scalar(1, s)
+		if store {
+			v.row(2, 1)
+		}
+		each(func(u int) {
+			x := v.acc(a, u)
+			v.mul(x, s, x)
+			if minus {
+				v.load(v.at(0, u), y)
+				v.sub(y, x, x)
+			} else {
+				v.add(x, v.at(0, u), x)
+			}
+			if store {
+				v.store(x, v.at(1, u))
+			}
+		})
+	}}
+}
+
+func instructions() []instruction {
+	none := func(v *vector, f func(x op)) { v.xor(v.temp(0), v.temp(0), v.temp(0)); f(v.temp(0)) }
+	return []instruction{
+		unary("Neg", "a ← −a", func(v *vector, a op) { v.xor(a, v.constant("signs"), a) }),
+		unary("Square", "a ← a²", func(v *vector, a op) { v.mul(a, a, a) }),
+		unary("Sqrt", "a ← √a", func(v *vector, a op) { v.sqrt(a, a) }),
+		unary("Abs", "a ← |a|", func(v *vector, a op) { v.and(a, v.constant("magnitudes"), a) }),
+		unary("Sign", "a ← sign a", func(v *vector, a op) {
+			none(v, func(zero op) {
+				one := v.temp(1)
+				v.and(a, v.constant("signs"), one)
+				v.or(one, v.constant("ones"), one)
+				v.where(differ, a, zero, one, a, v.temp(2))
+			})
+		}),
+		unary("Floor", "a ← ⌊a⌋", func(v *vector, a op) {
+			if v.wide() {
+				by(v, v.VRNDSCALEPS, v.VRNDSCALEPD)(operand.U8(9), a, a)
+			} else {
+				by(v, v.VROUNDPS, v.VROUNDPD)(operand.U8(9), a, a)
+			}
+		}),
+		unary("IsFinite", "a ← a−a = 0", func(v *vector, a op) {
+			none(v, func(zero op) { v.sub(a, a, a); v.truth(equal, a, zero, a) })
+		}),
+		unary("Not", "a ← a = 0", func(v *vector, a op) {
+			none(v, func(zero op) { v.truth(equal, a, zero, a) })
+		}),
+
+		withAcc("AddAcc", "a ← a + b", func(v *vector, a, b op) { v.add(a, b, a) }),
+		withAcc("SubAcc", "a ← a − b", func(v *vector, a, b op) { v.sub(a, b, a) }),
+		withAcc("RevSubAcc", "a ← b − a", func(v *vector, a, b op) { v.sub(b, a, a) }),
+		withAcc("MulAcc", "a ← a · b", func(v *vector, a, b op) { v.mul(a, b, a) }),
+		withAcc("DivAcc", "a ← a / b", func(v *vector, a, b op) { v.div(a, b, a) }),
+		withAcc("RevDivAcc", "a ← b / a", func(v *vector, a, b op) { v.div(b, a, a) }),
+		withAcc("Move", "a ← b", func(v *vector, a, b op) { v.move(b, a) }),
+
+		withRow("Load", "a ← row", func(v *vector, a, m op) { v.load(m.(operand.Mem), a) }),
+		withRow("Store", "row ← a", func(v *vector, a, m op) { v.store(a, m.(operand.Mem)) }),
+		withRow("Add", "a ← a + row", func(v *vector, a, m op) { v.add(a, m, a) }),
+		withRow("Sub", "a ← a − row", func(v *vector, a, m op) { v.sub(a, m, a) }),
+		withRow("RevSub", "a ← row − a", func(v *vector, a, m op) { reversed(v, v.sub, a, m) }),
+		withRow("Mul", "a ← a · row", func(v *vector, a, m op) { v.mul(a, m, a) }),
+		withRow("Div", "a ← a / row", func(v *vector, a, m op) { v.div(a, m, a) }),
+		withRow("RevDiv", "a ← row / a", func(v *vector, a, m op) { reversed(v, v.div, a, m) }),
+		withRow("Min", "a ← min(a, row)", func(v *vector, a, m op) { extremum(v, v.min, v.or, a, m) }),
+		withRow("Max", "a ← max(a, row)", func(v *vector, a, m op) { extremum(v, v.max, v.and, a, m) }),
+		compare("Less", "a ← a < row", less),
+		compare("LessEqual", "a ← a ≤ row", lessEqual),
+		compare("Greater", "a ← a > row", greater),
+		compare("GreaterEqual", "a ← a ≥ row", greaterEqual),
+		compare("Equal", "a ← a = row", equal),
+		compare("NotEqual", "a ← a ≠ row", notEqual),
+		withRow("And", "a ← a ∧ row", func(v *vector, a, m op) { v.and(a, m, a) }),
+		withRow("Or", "a ← a ∨ row", func(v *vector, a, m op) { v.or(a, m, a) }),
+		blend("Else", "a ← a where row 0 is true, else row 1", equal),
+		blend("Then", "a ← row 1 where row 0 is true, else a", notEqual),
+		sum("Sum", "lanes at row ← lanes + a", false),
+		sum("SumSquares", "lanes at row ← lanes + a²", true),
+
+		ofRows("AddRows", "a ← row 0 + row 1", func(v *vector, x, y, a op) { v.add(x, y, a) }),
+		ofRows("SubRows", "a ← row 0 − row 1", func(v *vector, x, y, a op) { v.sub(x, y, a) }),
+		ofRows("MulRows", "a ← row 0 · row 1", func(v *vector, x, y, a op) { v.mul(x, y, a) }),
+		axpby("Axpby", "a ← b·scalar 1 + row 0·scalar 2", false, false),
+		axpby("AxpbyStore", "row 3 ← a ← b·scalar 1 + row 0·scalar 2", false, true),
+		axpby("SquareAxpby", "a ← b²·scalar 1 + row 0·scalar 2", true, false),
+		axpby("SquareAxpbyStore", "row 3 ← a ← b²·scalar 1 + row 0·scalar 2", true, true),
+		{name: "AddScaled", doc: "a ← a + b·scalar 0", form: two, emit: func(v *vector, a, b int) {
+			v.scalar(0, v.temp(0))
+			each(func(u int) {
+				v.mul(v.acc(b, u), v.temp(0), v.temp(1))
+				v.add(v.acc(a, u), v.temp(1), v.acc(a, u))
+			})
+		}},
+		{name: "AddScaledRow", doc: "a ← a + row 0·scalar 1", emit: func(v *vector, a, _ int) {
+			v.row(0, 0)
+			v.scalar(1, v.temp(0))
+			each(func(u int) {
+				v.mul(v.temp(0), v.at(0, u), v.temp(1))
+				v.add(v.acc(a, u), v.temp(1), v.acc(a, u))
+			})
+		}},
+		along("AddTo", "a ← row 0 + a·scalar 1", false, false),
+		along("SubFrom", "a ← row 0 − a·scalar 1", true, false),
+		along("AddToStore", "row 2 ← a ← row 0 + a·scalar 1", false, true),
+		along("SubFromStore", "row 2 ← a ← row 0 − a·scalar 1", true, true),
+		{name: "SqrtAdd", doc: "a ← √a + scalar 0", emit: func(v *vector, a, _ int) {
+			v.scalar(0, v.temp(0))
+			each(func(u int) {
+				v.sqrt(v.acc(a, u), v.acc(a, u))
+				v.add(v.acc(a, u), v.temp(0), v.acc(a, u))
+			})
+		}},
+		{name: "ScaleSqrtAdd", doc: "a ← √(a·scalar 0) + scalar 1", emit: func(v *vector, a, _ int) {
+			v.scalar(0, v.temp(0))
+			v.scalar(1, v.temp(1))
+			each(func(u int) {
+				v.mul(v.acc(a, u), v.temp(0), v.acc(a, u))
+				v.sqrt(v.acc(a, u), v.acc(a, u))
+				v.add(v.acc(a, u), v.temp(1), v.acc(a, u))
+			})
+		}},
+	}
+}

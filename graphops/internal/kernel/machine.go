@@ -1,0 +1,237 @@
+package kernel
+
+import "unsafe"
+
+// machine is a vector machine written in assembly. Its code is a list of records, each the address of a handler with the
+// operands of that handler: a handler does its work on a strip of every array and jumps to the next one's. Values between
+// operations stay in accumulators, which are groups of vector registers; what it reads and writes in memory are rows. See
+// README.md.
+type machine struct {
+	name         string
+	accumulators int
+	strip        int            // bytes of an accumulator
+	tables       [2][]uintptr   // handlers, by DType
+	first        [opEnd + 1]int // index of an instruction's first handler
+	run          func(code *record, rows *row, from, to uintptr)
+}
+
+// stripBytes is the longest strip, and the length of every row of scratch memory.
+const stripBytes = 256
+
+// record is one instruction. The size and the places of its fields are known to the assembly.
+type record struct {
+	handler uintptr
+	rows    [6]uint32 // offsets in the row table
+}
+
+// row is an entry of the row table: where a row begins and which bits of the strip's offset are added. A row with mask 0 is
+// the same in every strip.
+type row struct {
+	base, mask uintptr
+}
+
+const rowSize = unsafe.Sizeof(row{})
+
+// fastest is the machine of this processor, or nil for plain Go.
+var fastest = detect()
+
+func newMachine(name string, accumulators, strip int, tables func() (f64, f32 *uintptr, n int), run func(*record, *row, uintptr, uintptr)) *machine {
+	m := &machine{name: name, accumulators: accumulators, strip: strip, run: run}
+	f64, f32, n := tables()
+	m.tables[Float64], m.tables[Float32] = unsafe.Slice(f64, n), unsafe.Slice(f32, n)
+	next := 0
+	for op := range m.first {
+		m.first[op] = next
+		switch form := opcodeForms[op]; {
+		case opcode(op) == opEnd:
+			next++
+		case form == 0:
+			next += accumulators
+		default:
+			next += accumulators * accumulators
+		}
+	}
+	if next != n {
+		panic("kernel: the assembly and the list of opcodes do not fit each other; run go generate")
+	}
+	return m
+}
+
+// handler finds the code of an instruction.
+func (m *machine) handler(t DType, op opcode, a, b int) uintptr {
+	i := m.first[op]
+	switch {
+	case op == opEnd:
+	case opcodeForms[op] == 0:
+		i += a
+	default:
+		i += a*m.accumulators + b
+	}
+	return m.tables[t][i]
+}
+
+// scalarRow is a scalar in a dtype.
+type scalarRow struct {
+	node int
+	typ  DType
+}
+
+// broadcast is a row full of a scalar.
+type broadcast struct {
+	scalarRow
+	row  []byte
+	last float64 // its value, once filled
+	full bool
+}
+
+// broadcastRow makes room for a row.
+func (p *Program) broadcastRow(r scalarRow) int {
+	i, ok := p.rowOf[r]
+	if !ok {
+		i = len(p.broadcasts)
+		p.rowOf[r] = i
+		p.broadcasts = append(p.broadcasts, broadcast{scalarRow: r, row: aligned(stripBytes)})
+	}
+	return i
+}
+
+// broadcast fills a row in this run.
+func (p *Program) broadcast(b *broadcast) {
+	v := p.scalar(b.node)
+	if b.full && b.last == v && v != 0 { // equal zeros may differ in sign
+		return
+	}
+	b.full, b.last = true, v
+	if b.typ == Float32 {
+		fillRow(b.row, float32(v))
+	} else {
+		fillRow(b.row, v)
+	}
+}
+
+func fillRow[T float](r []byte, v T) {
+	x := of[T](r)
+	for i := range x {
+		x[i] = v
+	}
+}
+
+// accelerated does a part on the machine.
+func (p *Program) accelerated(wk *worker, t part) {
+	v, size := t.pass.now, int(t.pass.typ.size())
+	for i, r := range v.rows {
+		switch r.kind {
+		case rowArray, rowStore:
+			wk.rows[i] = row{uintptr(p.array(t.pass, r).Ptr), ^uintptr(0)}
+		case rowScalar:
+			wk.rows[i] = row{address(p.broadcasts[r.index].row), 0}
+		case rowScratch:
+			wk.rows[i] = row{address(wk.row(i)), 0}
+		case rowLanes:
+			wk.rows[i] = row{address(wk.row(i)), v.laneMask}
+		}
+	}
+	if len(t.pass.sums) > 0 {
+		p.accumulate(wk, t)
+		return
+	}
+	per := p.machine.strip / size
+	full := t.hi - (t.hi-t.lo)%per
+	if t.lo < full {
+		p.machine.run(&v.code[0], &wk.rows[0], uintptr(t.lo*size), uintptr(full*size))
+	}
+	if full < t.hi {
+		p.rest(wk, t, v.code, full*size, (t.hi-full)*size)
+	}
+}
+
+// rest does the last strip, which is shorter than the machine's: on copies of it.
+func (p *Program) rest(wk *worker, t part, code []record, from, n int) {
+	v := t.pass.now
+	for i, r := range v.rows {
+		wk.tail[i] = wk.rows[i]
+		if r.kind == rowArray {
+			copy(wk.row(i), p.array(t.pass, r).bytes()[from:from+n])
+		}
+		if r.kind == rowArray || r.kind == rowStore {
+			wk.tail[i] = row{address(wk.row(i)), 0}
+		}
+	}
+	p.machine.run(&code[0], &wk.tail[0], 0, 1)
+	for i, r := range v.rows {
+		if r.kind == rowStore {
+			copy(p.array(t.pass, r).bytes()[from:from+n], wk.row(i))
+		}
+	}
+}
+
+// array is the array that a row is of.
+func (p *Program) array(ps *pass, r rowRef) Array {
+	if r.kind == rowArray {
+		return p.arrays[r.index]
+	}
+	s := &ps.stores[r.index]
+	if s.wait {
+		return s.staging(p.arrays[s.array])
+	}
+	return p.arrays[s.array]
+}
+
+// address is where scratch memory lies: on the heap, where it stays.
+func address(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) }
+
+// accumulate does a part of reductions.
+func (p *Program) accumulate(wk *worker, t part) {
+	if t.pass.typ == Float32 {
+		accumulate[float32](p, wk, t)
+	} else {
+		accumulate[float64](p, wk, t)
+	}
+}
+
+func accumulate[T float](p *Program, wk *worker, t part) {
+	v, sums := t.pass.now, t.pass.sums
+	size := int(t.pass.typ.size())
+	per := p.machine.strip / size
+	for i, r := range sums {
+		wk.sums[i].reset(p.nodes[r.node].Op)
+	}
+	for lo := t.lo; lo < t.hi; lo += block {
+		hi := min(lo+block, t.hi)
+		full := hi - (hi-lo)%per
+		for i := range sums {
+			fillRow(wk.row(v.lanes[i]), T(neutral(wk.sums[i].op)))
+		}
+		if lo < full {
+			p.machine.run(&v.code[0], &wk.rows[0], uintptr(lo*size), uintptr(full*size))
+		}
+		for i := range sums {
+			if r := &wk.sums[i]; r.op == Sum || r.op == SumSquares {
+				copy(r.lanes[:], of[float64](wk.row(v.lanes[i])))
+			} else {
+				add(r, 0, of[T](wk.row(v.lanes[i])))
+			}
+		}
+		if full < hi {
+			p.rest(wk, t, v.tail, full*size, (hi-full)*size)
+			for i := range sums {
+				add(&wk.sums[i], full, of[T](wk.row(v.tails[i]))[:hi-full])
+			}
+		}
+		for i := range sums {
+			wk.sums[i].endBlock()
+		}
+	}
+	for i, r := range sums {
+		r.partial[t.lo/chunk] = wk.sums[i].result()
+	}
+}
+
+// row is a row of the worker's scratch memory.
+func (w *worker) row(i int) []byte { return w.scratch[i*stripBytes:][:stripBytes] }
+
+// of views a row as elements.
+func of[T float](r []byte) []T {
+	var z T
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(r))), len(r)/int(unsafe.Sizeof(z)))
+}

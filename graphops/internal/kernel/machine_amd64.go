@@ -1,0 +1,41 @@
+package kernel
+
+import (
+	"os"
+
+	"golang.org/x/sys/cpu"
+)
+
+//go:generate go -C gen run . ..
+
+// The machines, and the tables of their handlers: n of each type.
+
+//go:noescape
+func avx2(code *record, rows *row, from, to uintptr)
+func avx2Tables() (f64, f32 *uintptr, n int)
+
+//go:noescape
+func avx512(code *record, rows *row, from, to uintptr)
+func avx512Tables() (f64, f32 *uintptr, n int)
+
+// detect finds the fastest machine that the processor has. OPTIMOP_KERNEL=go, avx2 or avx512 asks for another one, for tests.
+func detect() *machine {
+	want := os.Getenv("OPTIMOP_KERNEL")
+	for _, m := range machines() {
+		if want == "" || want == m.name {
+			return m
+		}
+	}
+	return nil
+}
+
+// machines are all that this processor can run, the fastest first.
+func machines() (ms []*machine) {
+	if cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ {
+		ms = append(ms, newMachine("avx512", 4, 256, avx512Tables, avx512))
+	}
+	if cpu.X86.HasAVX2 {
+		ms = append(ms, newMachine("avx2", 3, 128, avx2Tables, avx2))
+	}
+	return ms
+}

@@ -1,0 +1,7 @@
+//go:build !amd64
+
+package kernel
+
+func detect() *machine { return nil }
+
+func machines() []*machine { return nil }

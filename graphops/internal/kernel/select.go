@@ -1,0 +1,265 @@
+package kernel
+
+// Instruction selection.
+
+// binary says which instructions compute a primitive of two operands: a ← a op row, a ← row op a, and where they exist
+// a ← a op b and a ← b op a.
+var binaries = map[Op]struct {
+	row, reversed   opcode
+	accumulators    bool
+	acc, reverseAcc opcode
+}{
+	Add:          {opAdd, opAdd, true, opAddAcc, opAddAcc},
+	Sub:          {opSub, opRevSub, true, opSubAcc, opRevSubAcc},
+	Mul:          {opMul, opMul, true, opMulAcc, opMulAcc},
+	Div:          {opDiv, opRevDiv, true, opDivAcc, opRevDivAcc},
+	Min:          {row: opMin, reversed: opMin},
+	Max:          {row: opMax, reversed: opMax},
+	Less:         {row: opLess, reversed: opGreater},
+	LessEqual:    {row: opLessEqual, reversed: opGreaterEqual},
+	Greater:      {row: opGreater, reversed: opLess},
+	GreaterEqual: {row: opGreaterEqual, reversed: opLessEqual},
+	Equal:        {row: opEqual, reversed: opEqual},
+	NotEqual:     {row: opNotEqual, reversed: opNotEqual},
+	And:          {row: opAnd, reversed: opAnd},
+	Or:           {row: opOr, reversed: opOr},
+}
+
+var unaries = map[Op]opcode{Neg: opNeg, Square: opSquare, Sqrt: opSqrt, Abs: opAbs, Sign: opSign, Floor: opFloor, IsFinite: opIsFinite, Not: opNot}
+
+// eval computes a node in an accumulator, and stores it if k is not negative. Nodes that are operands of a fused instruction
+// are passed over.
+func (c *coder) eval(i, k int) int {
+	if a, ok := c.fused(i, k); ok {
+		return c.bind(i, a)
+	}
+	n := c.p.nodes[i]
+	x, y, z := c.args(i)
+	var a int
+	switch b, ok := binaries[n.Op]; {
+	case n.Op == Select:
+		a = c.choose(x, y, z)
+	case n.Op == Mul && x == y:
+		c.uses[x]-- // of two
+		a = c.own(x)
+		c.emit(opSquare, a, 0)
+	case ok && x == y:
+		row := c.inRow(x)
+		a = c.own(x)
+		c.emit(b.row, a, 0, row)
+		c.done(x)
+	case ok:
+		a = c.binary(n.Op, x, y)
+	default:
+		op, ok := unaries[n.Op]
+		c.failed = c.failed || !ok
+		a = c.own(x)
+		c.emit(op, a, 0)
+	}
+	c.bind(i, a)
+	if k >= 0 {
+		c.accs[a].pinned = true
+		c.emit(opStore, a, 0, c.target(k, nothing))
+		c.accs[a].pinned = false
+	}
+	return a
+}
+
+func (c *coder) binary(op Op, x, y int) int {
+	b := binaries[op]
+	c.both(x, y)
+	ax, inX := c.at[x]
+	ay, inY := c.at[y]
+	switch {
+	case c.readable(x) && c.readable(y) && !inX && !inY && (op == Add || op == Sub || op == Mul):
+		a := c.take()
+		c.emit(map[Op]opcode{Add: opAddRows, Sub: opSubRows, Mul: opMulRows}[op], a, 0, c.read(x), c.read(y))
+		c.done(x)
+		c.done(y)
+		return a
+	case b.accumulators && inX && inY:
+		if c.uses[x] > 1 && c.uses[y] == 1 { // x is still wanted, y is not
+			c.accs[ax].pinned = true
+			a := c.own(y)
+			c.accs[ax].pinned = false
+			c.emit(b.reverseAcc, a, ax)
+			c.done(x)
+			return a
+		}
+		c.accs[ay].pinned = true
+		a := c.own(x)
+		c.accs[ay].pinned = false
+		c.emit(b.acc, a, ay)
+		c.done(y)
+		return a
+	case c.readable(x) && !c.readable(y):
+		a := c.own(y)
+		c.emit(b.reversed, a, 0, c.read(x))
+		c.done(x)
+		return a
+	}
+	row := c.inRow(y)
+	a := c.own(x)
+	c.emit(b.row, a, 0, row)
+	c.done(y)
+	return a
+}
+
+// choose is Select by an elementwise condition.
+func (c *coder) choose(cond, x, y int) int {
+	row := c.inRow(cond)
+	var a int
+	if c.both(x, y); c.readable(x) && !c.readable(y) {
+		a = c.own(y)
+		c.emit(opThen, a, 0, row, c.read(x))
+		c.done(x)
+	} else {
+		other := c.inRow(y)
+		a = c.own(x)
+		c.emit(opElse, a, 0, row, other)
+		c.done(y)
+	}
+	c.done(cond)
+	return a
+}
+
+// scaled takes apart a product with a scalar that only one instruction wants.
+func (c *coder) scaled(i int) (x, scalar int, ok bool) {
+	if c.p.nodes[i].Op != Mul || !c.only(i) {
+		return 0, 0, false
+	}
+	x, s, _ := c.args(i)
+	if !c.p.nodes[x].Elem {
+		x, s = s, x
+	}
+	return x, s, c.p.nodes[x].Elem && !c.p.nodes[s].Elem
+}
+
+// only reports whether a value is computed for one instruction alone, so that it need not exist by itself.
+func (c *coder) only(i int) bool {
+	_, ready := c.at[i]
+	return c.computed(i) && c.uses[i] == 1 && !ready && !c.readable(i)
+}
+
+// fused computes a node together with its operands, where an instruction does that.
+func (c *coder) fused(i, k int) (a int, ok bool) {
+	n := c.p.nodes[i]
+	if n.Op != Add && n.Op != Sub {
+		return 0, false
+	}
+	x, y, _ := c.args(i)
+	if x == y {
+		return 0, false
+	}
+	p, s, left := c.scaled(x)
+	q, t, right := c.scaled(y)
+	if n.Op == Sub {
+		if right && c.readable(x) {
+			return c.along(opSubFrom, opSubFromStore, x, q, t, k), true
+		}
+		return 0, false
+	}
+	switch {
+	case left && right && c.readable(p) && (!c.readable(q) || c.uses[p] <= c.uses[q]):
+		return c.axpby(q, t, p, s, k), true
+	case left && right && c.readable(q):
+		return c.axpby(p, s, q, t, k), true
+	case right && c.readable(x):
+		return c.along(opAddTo, opAddToStore, x, q, t, k), true
+	case left && c.readable(y):
+		return c.along(opAddTo, opAddToStore, y, p, s, k), true
+	case k < 0 && right:
+		return c.addScaled(x, q, t), true
+	case k < 0 && left:
+		return c.addScaled(y, p, s), true
+	}
+	root, e := x, y
+	if c.p.nodes[x].Op != Sqrt {
+		root, e = y, x
+	}
+	if k >= 0 || c.p.nodes[root].Op != Sqrt || c.p.nodes[e].Elem || !c.only(root) {
+		return 0, false
+	}
+	x, _, _ = c.args(root)
+	if p, s, ok := c.scaled(x); ok {
+		a = c.own(p)
+		c.emit(opScaleSqrtAdd, a, 0, c.read(s), c.read(e))
+		return a, true
+	}
+	a = c.own(x)
+	c.emit(opSqrtAdd, a, 0, c.read(e))
+	return a, true
+}
+
+// axpby is x·s + base·t, where x may be a square.
+func (c *coder) axpby(x, s, base, t, k int) int {
+	op, store := opAxpby, opAxpbyStore
+	if c.p.nodes[x].Op == Square && c.only(x) {
+		x, _, _ = c.args(x)
+		op, store = opSquareAxpby, opSquareAxpbyStore
+	}
+	b := c.load(x)
+	a := b
+	c.accs[b].pinned = true
+	if c.uses[x] > 1 {
+		a = c.take()
+	}
+	rows := []int{c.read(base), c.read(s), c.read(t)}
+	if k >= 0 {
+		op, rows = store, append(rows, c.target(k, base))
+	}
+	c.emit(op, a, b, rows...)
+	c.accs[b].pinned = false
+	c.done(x)
+	c.accs[a].node = taken
+	c.done(base)
+	return a
+}
+
+// along is base ± x·s.
+func (c *coder) along(op, store opcode, base, x, s, k int) int {
+	a := c.own(x)
+	rows := []int{c.read(base), c.read(s)}
+	if k >= 0 {
+		op, rows = store, append(rows, c.target(k, base))
+	}
+	c.emit(op, a, 0, rows...)
+	c.done(base)
+	return a
+}
+
+// addScaled is x + y·s.
+func (c *coder) addScaled(x, y, s int) int {
+	c.both(x, y)
+	if c.readable(y) {
+		row := c.read(y)
+		a := c.own(x)
+		c.emit(opAddScaledRow, a, 0, row, c.read(s))
+		c.done(y)
+		return a
+	}
+	b := c.load(y)
+	c.accs[b].pinned = true
+	a := c.own(x)
+	c.accs[b].pinned = false
+	c.emit(opAddScaled, a, b, c.read(s))
+	c.done(y)
+	return a
+}
+
+// accumulate adds a value to the lanes of a reduction.
+func (c *coder) accumulate(op Op, i, row int) {
+	if c.ps.typ == Float32 && (op == Sum || op == SumSquares) {
+		a := c.load(i)
+		c.emit(map[Op]opcode{Sum: opSum, SumSquares: opSumSquares}[op], a, 0, row)
+		c.done(i)
+		return
+	}
+	a := c.own(i)
+	if op == SumSquares {
+		c.emit(opSquare, a, 0)
+	}
+	c.emit(map[Op]opcode{Sum: opAdd, SumSquares: opAdd, MaxAll: opMax, All: opAnd}[op], a, 0, row)
+	c.emit(opStore, a, 0, row)
+	c.drop(a)
+}
