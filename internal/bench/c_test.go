@@ -1,0 +1,7 @@
+//go:build cbench
+
+package bench
+
+import "optimop/internal/bench/cloop"
+
+func init() { cAdam32, cAdam64, checkC = cloop.Adam32, cloop.Adam64, cloop.Check }
