@@ -103,3 +103,31 @@ func fill(grads []gorgonia.Value) {
 		fillValue(g)
 	}
 }
+
+// BenchmarkMomentum is gradient descent with momentum over one tensor: with less arithmetic than Adam, it is bound by memory
+// alone.
+func BenchmarkMomentum(b *testing.B) {
+	for _, n := range []int{million, 10 * million} {
+		if n > *largest {
+			continue
+		}
+		b.Run("f32/"+count(n), func(b *testing.B) {
+			u := newSubject(b, solvers.NewMomentum(), tensor.Float32, tensor.Shape{n})
+			a := adamArrays[float32]{w: u.params[0].Data().([]float32), m: slot[float32](b, u.solver, "w0/momentum/momentum"), g: u.grads[0].Data().([]float32)}
+			for _, workers := range []int{1, 2} {
+				b.Run(fmt.Sprint("workers=", workers), func(b *testing.B) {
+					const bytes = 20
+					b.Run("impl=optimop", func(b *testing.B) {
+						withWorkers(workers, func(*pool) { measure(b, n, bytes*float64(n), u.step) })
+					})
+					b.Run("impl=c", func(b *testing.B) {
+						inC[float32](b)
+						k := &[2]float32{0.9, 0.01}
+						do := func(lo, hi int) { cMomentum32(a.w[lo:hi], a.m[lo:hi], a.g[lo:hi], k) }
+						withWorkers(workers, func(p *pool) { measure(b, n, bytes*float64(n), func() { p.run(n, do) }) })
+					})
+				})
+			}
+		})
+	}
+}

@@ -15,11 +15,12 @@ type float interface{ float32 | float64 }
 // adamLoop is one step of Adam over arrays: see cloop.Adam32 for k.
 type adamLoop[T float] func(w, m, v, g []T, k *[7]T)
 
-// cAdam32 and cAdam64 are the loops in C, and checkC says whether they are what they should be; nil without the tag cbench.
+// These are the loops in C, and checkC says whether they are what they should be; nil without the tag cbench.
 var (
-	cAdam32 adamLoop[float32]
-	cAdam64 adamLoop[float64]
-	checkC  func() error
+	cAdam32     adamLoop[float32]
+	cAdam64     adamLoop[float64]
+	cMomentum32 func(w, m, g []float32, k *[2]float32)
+	checkC      func() error
 )
 
 // inC finds the loop in C for a type, and makes sure that it was vectorised. It skips the benchmark without the tag cbench.
@@ -72,7 +73,7 @@ func (a adamArrays[T]) step(p *pool, loop adamLoop[T]) func() {
 	return func() { p.run(len(a.w), do) }
 }
 
-// bytes is what a step of Adam over n elements must move: it reads four arrays and writes three.
+// adamBytes is what a step of Adam over n elements must move: it reads four arrays and writes three.
 func adamBytes[T float](n int) float64 { return float64(7*n) * float64(unsafe.Sizeof(T(0))) }
 
 // fillGradient writes numbers between -1 and 1 that are never so small that arithmetic with them is slow.

@@ -119,22 +119,25 @@ func TestRuleTable(t *testing.T) {
 		t.Skip("run with -table")
 	}
 	for _, workers := range []int{1, 2} {
-		withWorkers(workers, func(p *pool) { ruleTable(t, p, workers) })
+		fmt.Printf("\n%-26s %8s %8s %8s %8s   workers=%d, float32\n", "rule", "B/param", "ns/param", "GB/s", "ratio", workers)
+		withWorkers(workers, func(p *pool) {
+			measureRules(t, p, func(name string, size int, bytes float64, r pairs) {
+				n := float64(size)
+				fmt.Printf("%-26s %8.1f %8.3f %8.1f %8.2f   %s\n", name, bytes/n, r.a/n, bytes/r.a, r.ratio, ruleCases[name].why)
+			})
+		})
 	}
 }
 
 // ruleBound is how much longer than Adam in C a rule may take for each byte that it must move.
 const ruleBound = 1.6
 
-func ruleTable(t *testing.T, p *pool, workers int) (lines []line) {
+// measureRules measures every rule against Adam in C, and says how many parameters there were and what must be moved.
+func measureRules(t *testing.T, p *pool, each func(name string, size int, bytes float64, r pairs)) {
 	n := min(10*million, *largest)
 	c := newAdamArrays[float32](n).step(p, inC[float32](t))
-	fmt.Printf("\n%-26s %8s %8s %8s %8s   workers=%d, %s float32\n", "rule", "B/param", "ns/param", "GB/s", "ratio", workers, count(n))
 	for _, name := range ruleNames() {
 		u, size, bytes := newRule(t, name, n)
-		r := paired(u.step, c, bytes/adamBytes[float32](n))
-		fmt.Printf("%-26s %8.1f %8.3f %8.1f %8.2f   %s\n", name, bytes/float64(size), r.a/float64(size), bytes/r.a, r.ratio, ruleCases[name].why)
-		lines = append(lines, line{fmt.Sprintf("rule %s, %s, %d workers", name, count(n), workers), r, size, ruleBound, false})
+		each(name, size, bytes, paired(u.step, c, bytes/adamBytes[float32](n)))
 	}
-	return lines
 }

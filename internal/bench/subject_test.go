@@ -2,6 +2,7 @@ package bench
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -27,6 +28,7 @@ type subject struct {
 // was touched.
 func newSubject(tb testing.TB, s *solvers.Solver, dt tensor.Dtype, shapes ...tensor.Shape) *subject {
 	tb.Helper()
+	runtime.GC() // of the last subject, which may be large
 	g := gorgonia.NewGraph()
 	u := &subject{solver: s}
 	var vars, terms gorgonia.Nodes
