@@ -1,0 +1,13 @@
+// Package bench measures how fast the update is. It has benchmarks,
+//
+//	go test -tags cbench -bench . ./internal/bench
+//
+// whose names suit benchstat, and, as the memory of a shared machine is not equally fast from one second to the next, a table of
+// paired measurements that judges each of them against its bound:
+//
+//	go test -tags cbench -run TestAcceptance -v -timeout 60m ./internal/bench -acceptance
+//	go test -tags cbench -run TestRuleTable -v -timeout 60m ./internal/bench -table
+//
+// With the tag cbench, loops in C are measured too (package cloop); the tables need them. -largest 1000000 leaves out the
+// larger arrays. About 2 GB of memory are used at most.
+package bench
