@@ -36,12 +36,13 @@ func either(c bool, a, b Expr) Expr {
 }
 
 // adaptive is the denominator √v + ε of the Adam family, and the factor of the numerator, with the bias of both moments
-// corrected: algorithm 1 of the paper, or with hat the form in which ε meets the uncorrected root.
+// corrected: algorithm 1 of the paper, or with hat the form in which ε meets the uncorrected root. Both corrections are
+// products with a reciprocal, which is a scalar, since a division for every element is what costs most.
 func adaptive(m, v, c1, c2, eps Expr, hat bool) (step Expr) {
 	if hat {
 		return m.Mul(c2.Sqrt().Div(c1)).Div(v.Sqrt().Add(eps))
 	}
-	return m.Div(c1).Div(v.Div(c2).Sqrt().Add(eps))
+	return m.Mul(one.Div(c1)).Div(v.Mul(one.Div(c2)).Sqrt().Add(eps))
 }
 
 // warmUp raises the rate linearly from 0 during the first proportion·total steps, then lowers it linearly to low, which it

@@ -2,11 +2,13 @@ package kernel
 
 import "slices"
 
-// instruction is one of the machine, before it is linked.
+// instruction is one of the machine, with indices for operands.
 type instruction struct {
-	op   opcode
-	a, b int
-	rows [6]int
+	handler uintptr
+	op      opcode
+	a, b    int
+	rows    [2]int
+	scalars [2]int
 }
 
 // coder translates a pass into instructions. It evaluates expressions depth first, the operand that needs more
@@ -26,11 +28,11 @@ type coder struct {
 	leaf map[int]int // by array: the node that reads it
 	free []int       // rows of scratch memory
 
-	rows       []rowRef
-	rowOf      map[rowRef]int
-	broadcasts []int
-	needs      []int
-	failed     bool // there is no code for this pass
+	rows    []rowRef
+	rowOf   map[rowRef]int
+	scalars []int // nodes
+	needs   []int
+	failed  bool // there is no code for this pass
 }
 
 // holder is the state of an accumulator.
@@ -123,10 +125,34 @@ func (c *coder) count(i int) {
 	c.need[i] = first
 }
 
-func (c *coder) emit(op opcode, a, b int, rows ...int) {
+// emit adds an instruction with some rows, and returns it.
+func (c *coder) emit(op opcode, a, b int, rows ...int) *instruction {
 	in := instruction{op: op, a: a, b: b}
 	copy(in.rows[:], rows)
 	c.code = append(c.code, in)
+	return &c.code[len(c.code)-1]
+}
+
+// with gives an instruction scalar operands.
+func (c *coder) with(in *instruction, nodes ...int) {
+	for k, n := range nodes {
+		i := slices.Index(c.scalars, n)
+		if i < 0 {
+			i = len(c.scalars)
+			c.scalars = append(c.scalars, n)
+		}
+		in.scalars[k] = i
+	}
+}
+
+// operate adds an instruction whose last operand is a value in memory or a scalar, for which there is another instruction
+// next to the first.
+func (c *coder) operate(op opcode, a, i int, rows ...int) {
+	if c.p.nodes[i].Elem {
+		c.emit(op, a, 0, append(rows, c.read(i))...)
+		return
+	}
+	c.with(c.emit(op+1, a, 0, rows...), i)
 }
 
 // row makes a row of the table.
@@ -145,33 +171,32 @@ func (c *coder) scratchRow() int {
 	return len(c.rows) - 1
 }
 
-// readable reports whether a value is in memory.
+// readable reports whether a value is in memory, or a scalar.
 func (c *coder) readable(i int) bool {
 	_, aside := c.home[i]
 	return aside || !c.computed(i)
 }
 
-// read is the row of a value in memory.
+// read is the row of a tensor in memory.
 func (c *coder) read(i int) int {
 	if r, ok := c.home[i]; ok {
 		return r
 	}
-	switch n := c.p.nodes[i]; {
-	case !n.Elem:
-		b := c.p.broadcastRow(scalarRow{i, c.ps.typ})
-		if !slices.Contains(c.broadcasts, b) {
-			c.broadcasts = append(c.broadcasts, b)
-		}
-		return c.row(rowRef{rowScalar, b})
-	case n.Op == Leaf:
+	n := c.p.nodes[i]
+	if n.Op == Leaf {
 		return c.row(rowRef{rowArray, n.Leaf})
-	default:
-		k := c.p.needWhole(i)
-		if !slices.Contains(c.needs, k) {
-			c.needs = append(c.needs, k)
-		}
-		return c.row(rowRef{rowArray, c.p.leaves + k})
 	}
+	k := c.p.needWhole(i)
+	if !slices.Contains(c.needs, k) {
+		c.needs = append(c.needs, k)
+	}
+	return c.row(rowRef{rowArray, c.p.leaves + k})
+}
+
+// isArray reports whether a value is an array, which is not put aside.
+func (c *coder) isArray(i int) bool {
+	_, aside := c.home[i]
+	return c.p.nodes[i].Elem && !c.computed(i) && !aside
 }
 
 // done ends one use of a value.
@@ -239,13 +264,12 @@ func (c *coder) putAside(i int) {
 	c.home[i] = r
 }
 
-// inRow makes sure that a value is in memory, and gives its row.
-func (c *coder) inRow(i int) int {
+// inMemory makes sure that a value is in memory, or a scalar.
+func (c *coder) inMemory(i int) {
 	if !c.readable(i) {
 		c.load(i)
 		c.putAside(i)
 	}
-	return c.read(i)
 }
 
 // load makes sure that a value is in an accumulator.
@@ -255,7 +279,7 @@ func (c *coder) load(i int) int {
 	}
 	if c.readable(i) {
 		a := c.take()
-		c.emit(opLoad, a, 0, c.read(i))
+		c.operate(opLoad, a, i)
 		return c.bind(i, a)
 	}
 	return c.eval(i, nothing)

@@ -42,12 +42,14 @@ func (w *work) count() int { return len(w.groups) - 1 }
 // sizes says how much memory a worker needs.
 type sizes struct {
 	f32, f64   int // elements of the Go loops
-	rows       int // entries of the row table
+	rows       int // of a variant
+	scalars    int
+	code       int // instructions
 	accumulate int // reductions of a pass
 }
 
 func (s sizes) max(o sizes) sizes {
-	return sizes{max(s.f32, o.f32), max(s.f64, o.f64), max(s.rows, o.rows), max(s.accumulate, o.accumulate)}
+	return sizes{max(s.f32, o.f32), max(s.f64, o.f64), max(s.rows, o.rows), max(s.scalars, o.scalars), max(s.code, o.code), max(s.accumulate, o.accumulate)}
 }
 
 // worker is the memory with which one goroutine works.
@@ -55,9 +57,10 @@ type worker struct {
 	sizes   sizes
 	f32     []float32
 	f64     []float64
-	rows    []row  // the row table
-	tail    []row  // another for the last strip of an array
-	scratch []byte // aligned to cache lines
+	code    []record
+	rows    []row
+	scalars []uint64
+	scratch []byte // a strip for each row, aligned to cache lines
 	sums    []accumulator
 }
 
@@ -66,7 +69,8 @@ func (w *worker) reserve(need sizes) {
 		return
 	}
 	s := w.sizes.max(need)
-	*w = worker{s, make([]float32, s.f32), make([]float64, s.f64), make([]row, s.rows), make([]row, s.rows), aligned(s.rows * stripBytes), make([]accumulator, s.accumulate)}
+	*w = worker{s, make([]float32, s.f32), make([]float64, s.f64), make([]record, s.code), make([]row, s.rows), make([]uint64, s.scalars),
+		aligned(s.rows * stripBytes), make([]accumulator, s.accumulate)}
 }
 
 // aligned makes n bytes that begin at a cache line.

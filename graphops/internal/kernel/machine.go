@@ -1,6 +1,9 @@
 package kernel
 
-import "unsafe"
+import (
+	"math"
+	"unsafe"
+)
 
 // machine is a vector machine written in assembly. Its code is a list of records, each the address of a handler with the
 // operands of that handler: a handler does its work on a strip of every array and jumps to the next one's. Values between
@@ -12,30 +15,28 @@ type machine struct {
 	strip        int            // bytes of an accumulator
 	tables       [2][]uintptr   // handlers, by DType
 	first        [opEnd + 1]int // index of an instruction's first handler
-	run          func(code *record, rows *row, from, to uintptr)
+	run          func(code *record, from, to uintptr)
 }
 
 // stripBytes is the longest strip, and the length of every row of scratch memory.
 const stripBytes = 256
 
-// record is one instruction. The size and the places of its fields are known to the assembly.
+// record is one instruction, as the assembly reads it.
 type record struct {
 	handler uintptr
-	rows    [6]uint32 // offsets in the row table
+	rows    [2]row
+	scalars [2]uint64 // bits of a float32 or float64
+	_       uint64
 }
 
-// row is an entry of the row table: where a row begins and which bits of the strip's offset are added. A row with mask 0 is
-// the same in every strip.
-type row struct {
-	base, mask uintptr
-}
-
-const rowSize = unsafe.Sizeof(row{})
+// row is where a row begins, and which bits of the strip's offset are added to that: all for an array, none for memory that
+// is the same in every strip.
+type row struct{ base, mask uintptr }
 
 // fastest is the machine of this processor, or nil for plain Go.
 var fastest = detect()
 
-func newMachine(name string, accumulators, strip int, tables func() (f64, f32 *uintptr, n int), run func(*record, *row, uintptr, uintptr)) *machine {
+func newMachine(name string, accumulators, strip int, tables func() (f64, f32 *uintptr, n int), run func(*record, uintptr, uintptr)) *machine {
 	m := &machine{name: name, accumulators: accumulators, strip: strip, run: run}
 	f64, f32, n := tables()
 	m.tables[Float64], m.tables[Float32] = unsafe.Slice(f64, n), unsafe.Slice(f32, n)
@@ -70,52 +71,6 @@ func (m *machine) handler(t DType, op opcode, a, b int) uintptr {
 	return m.tables[t][i]
 }
 
-// scalarRow is a scalar in a dtype.
-type scalarRow struct {
-	node int
-	typ  DType
-}
-
-// broadcast is a row full of a scalar.
-type broadcast struct {
-	scalarRow
-	row  []byte
-	last float64 // its value, once filled
-	full bool
-}
-
-// broadcastRow makes room for a row.
-func (p *Program) broadcastRow(r scalarRow) int {
-	i, ok := p.rowOf[r]
-	if !ok {
-		i = len(p.broadcasts)
-		p.rowOf[r] = i
-		p.broadcasts = append(p.broadcasts, broadcast{scalarRow: r, row: aligned(stripBytes)})
-	}
-	return i
-}
-
-// broadcast fills a row in this run.
-func (p *Program) broadcast(b *broadcast) {
-	v := p.scalar(b.node)
-	if b.full && b.last == v && v != 0 { // equal zeros may differ in sign
-		return
-	}
-	b.full, b.last = true, v
-	if b.typ == Float32 {
-		fillRow(b.row, float32(v))
-	} else {
-		fillRow(b.row, v)
-	}
-}
-
-func fillRow[T float](r []byte, v T) {
-	x := of[T](r)
-	for i := range x {
-		x[i] = v
-	}
-}
-
 // accelerated does a part on the machine.
 func (p *Program) accelerated(wk *worker, t part) {
 	v, size := t.pass.now, int(t.pass.typ.size())
@@ -123,14 +78,20 @@ func (p *Program) accelerated(wk *worker, t part) {
 		switch r.kind {
 		case rowArray, rowStore:
 			wk.rows[i] = row{uintptr(p.array(t.pass, r).Ptr), ^uintptr(0)}
-		case rowScalar:
-			wk.rows[i] = row{address(p.broadcasts[r.index].row), 0}
 		case rowScratch:
 			wk.rows[i] = row{address(wk.row(i)), 0}
 		case rowLanes:
 			wk.rows[i] = row{address(wk.row(i)), v.laneMask}
 		}
 	}
+	for i, node := range v.scalars {
+		if t.pass.typ == Float32 {
+			wk.scalars[i] = uint64(math.Float32bits(float32(p.value[node])))
+		} else {
+			wk.scalars[i] = math.Float64bits(p.value[node])
+		}
+	}
+	wk.bind(v.code)
 	if len(t.pass.sums) > 0 {
 		p.accumulate(wk, t)
 		return
@@ -138,26 +99,36 @@ func (p *Program) accelerated(wk *worker, t part) {
 	per := p.machine.strip / size
 	full := t.hi - (t.hi-t.lo)%per
 	if t.lo < full {
-		p.machine.run(&v.code[0], &wk.rows[0], uintptr(t.lo*size), uintptr(full*size))
+		p.machine.run(&wk.code[0], uintptr(t.lo*size), uintptr(full*size))
 	}
 	if full < t.hi {
 		p.rest(wk, t, v.code, full*size, (t.hi-full)*size)
 	}
 }
 
-// rest does the last strip, which is shorter than the machine's: on copies of it.
-func (p *Program) rest(wk *worker, t part, code []record, from, n int) {
+// bind gives instructions their operands.
+func (w *worker) bind(code []instruction) {
+	for i := range code {
+		in, r := &code[i], &w.code[i]
+		r.handler = in.handler
+		r.rows[0], r.rows[1] = w.rows[in.rows[0]], w.rows[in.rows[1]]
+		r.scalars[0], r.scalars[1] = w.scalars[in.scalars[0]], w.scalars[in.scalars[1]]
+	}
+}
+
+// rest does the last strip, which is shorter than the machine's, on a copy of it.
+func (p *Program) rest(wk *worker, t part, code []instruction, from, n int) {
 	v := t.pass.now
 	for i, r := range v.rows {
-		wk.tail[i] = wk.rows[i]
 		if r.kind == rowArray {
 			copy(wk.row(i), p.array(t.pass, r).bytes()[from:from+n])
 		}
 		if r.kind == rowArray || r.kind == rowStore {
-			wk.tail[i] = row{address(wk.row(i)), 0}
+			wk.rows[i] = row{address(wk.row(i)), 0}
 		}
 	}
-	p.machine.run(&code[0], &wk.tail[0], 0, 1)
+	wk.bind(code)
+	p.machine.run(&wk.code[0], 0, 1)
 	for i, r := range v.rows {
 		if r.kind == rowStore {
 			copy(p.array(t.pass, r).bytes()[from:from+n], wk.row(i))
@@ -200,10 +171,13 @@ func accumulate[T float](p *Program, wk *worker, t part) {
 		hi := min(lo+block, t.hi)
 		full := hi - (hi-lo)%per
 		for i := range sums {
-			fillRow(wk.row(v.lanes[i]), T(neutral(wk.sums[i].op)))
+			row, v := of[T](wk.row(v.lanes[i])), T(neutral(wk.sums[i].op))
+			for l := range row {
+				row[l] = v
+			}
 		}
 		if lo < full {
-			p.machine.run(&v.code[0], &wk.rows[0], uintptr(lo*size), uintptr(full*size))
+			p.machine.run(&wk.code[0], uintptr(lo*size), uintptr(full*size))
 		}
 		for i := range sums {
 			if r := &wk.sums[i]; r.op == Sum || r.op == SumSquares {

@@ -64,13 +64,11 @@ type Program struct {
 	whole   []*whole // values that must be there as a whole
 	wholeOf map[int]int
 
-	machine    *machine // nil: plain Go
-	codes      map[string][]record
-	broadcasts []broadcast
-	rowOf      map[scalarRow]int
-	sizes      sizes
-	self       worker
-	plan       plan
+	machine *machine // nil: plain Go
+	codes   map[string][]instruction
+	sizes   sizes
+	self    worker
+	plan    plan
 }
 
 // pass is a set of elementwise steps over arrays of one length and type.
@@ -135,7 +133,7 @@ func (b *Builder) Program(stores []Store, blas BLAS) *Program {
 }
 
 func (b *Builder) program(stores []Store, blas BLAS, m *machine) *Program {
-	p := &Program{nodes: b.nodes, stores: stores, blas: blas, machine: m, wholeOf: map[int]int{}, rowOf: map[scalarRow]int{}, codes: map[string][]record{}}
+	p := &Program{nodes: b.nodes, stores: stores, blas: blas, machine: m, wholeOf: map[int]int{}, codes: map[string][]instruction{}}
 	for _, n := range p.nodes {
 		if n.Op == Leaf {
 			p.leaves = max(p.leaves, n.Leaf+1)

@@ -125,8 +125,8 @@ func (p *Program) reduce(b *batch) {
 // prepare evaluates what a pass reads besides bound arrays, and chooses its code.
 func (p *Program) prepare(ps *pass) {
 	if ps.now = p.variant(ps); ps.now != nil {
-		for _, b := range ps.now.broadcasts {
-			p.broadcast(&p.broadcasts[b])
+		for _, i := range ps.now.scalars {
+			p.scalar(i)
 		}
 		for _, k := range ps.now.needs {
 			p.evaluate(k)

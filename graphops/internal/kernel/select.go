@@ -25,6 +25,9 @@ var binaries = map[Op]struct {
 	Or:           {row: opOr, reversed: opOr},
 }
 
+// sums compute a primitive of two arrays.
+var sums = map[Op]opcode{Add: opAddRows, Sub: opSubRows, Mul: opMulRows}
+
 var unaries = map[Op]opcode{Neg: opNeg, Square: opSquare, Sqrt: opSqrt, Abs: opAbs, Sign: opSign, Floor: opFloor, IsFinite: opIsFinite, Not: opNot}
 
 // eval computes a node in an accumulator, and stores it if k is not negative. Nodes that are operands of a fused instruction
@@ -44,9 +47,9 @@ func (c *coder) eval(i, k int) int {
 		a = c.own(x)
 		c.emit(opSquare, a, 0)
 	case ok && x == y:
-		row := c.inRow(x)
+		c.inMemory(x)
 		a = c.own(x)
-		c.emit(b.row, a, 0, row)
+		c.operate(b.row, a, x)
 		c.done(x)
 	case ok:
 		a = c.binary(n.Op, x, y)
@@ -71,9 +74,17 @@ func (c *coder) binary(op Op, x, y int) int {
 	ax, inX := c.at[x]
 	ay, inY := c.at[y]
 	switch {
-	case c.readable(x) && c.readable(y) && !inX && !inY && (op == Add || op == Sub || op == Mul):
+	case op == Mul && c.readable(x) && c.readable(y) && !inX && !inY && c.p.nodes[x].Elem != c.p.nodes[y].Elem:
+		if !c.p.nodes[x].Elem {
+			x, y = y, x
+		}
 		a := c.take()
-		c.emit(map[Op]opcode{Add: opAddRows, Sub: opSubRows, Mul: opMulRows}[op], a, 0, c.read(x), c.read(y))
+		c.with(c.emit(opScaleRow, a, 0, c.read(x)), y)
+		c.done(x)
+		return a
+	case sums[op] != 0 && !inX && !inY && c.readable(x) && c.readable(y) && c.p.nodes[x].Elem && c.p.nodes[y].Elem:
+		a := c.take()
+		c.emit(sums[op], a, 0, c.read(x), c.read(y))
 		c.done(x)
 		c.done(y)
 		return a
@@ -94,29 +105,33 @@ func (c *coder) binary(op Op, x, y int) int {
 		return a
 	case c.readable(x) && !c.readable(y):
 		a := c.own(y)
-		c.emit(b.reversed, a, 0, c.read(x))
+		c.operate(b.reversed, a, x)
 		c.done(x)
 		return a
 	}
-	row := c.inRow(y)
+	c.inMemory(y)
 	a := c.own(x)
-	c.emit(b.row, a, 0, row)
+	c.operate(b.row, a, y)
 	c.done(y)
 	return a
 }
 
 // choose is Select by an elementwise condition.
 func (c *coder) choose(cond, x, y int) int {
-	row := c.inRow(cond)
+	if !c.p.nodes[cond].Elem {
+		c.failed = true // more of them than variants tell apart
+		return c.take()
+	}
+	c.inMemory(cond)
 	var a int
 	if c.both(x, y); c.readable(x) && !c.readable(y) {
 		a = c.own(y)
-		c.emit(opThen, a, 0, row, c.read(x))
+		c.operate(opThen, a, x, c.read(cond))
 		c.done(x)
 	} else {
-		other := c.inRow(y)
+		c.inMemory(y)
 		a = c.own(x)
-		c.emit(opElse, a, 0, row, other)
+		c.operate(opElse, a, y, c.read(cond))
 		c.done(y)
 	}
 	c.done(cond)
@@ -154,23 +169,23 @@ func (c *coder) fused(i, k int) (a int, ok bool) {
 	p, s, left := c.scaled(x)
 	q, t, right := c.scaled(y)
 	if n.Op == Sub {
-		if right && c.readable(x) {
+		if right && c.isArray(x) {
 			return c.along(opSubFrom, opSubFromStore, x, q, t, k), true
 		}
 		return 0, false
 	}
 	switch {
-	case left && right && c.readable(p) && (!c.readable(q) || c.uses[p] <= c.uses[q]):
+	case left && right && c.isArray(p) && (!c.isArray(q) || c.uses[p] <= c.uses[q]):
 		return c.axpby(q, t, p, s, k), true
-	case left && right && c.readable(q):
+	case left && right && c.isArray(q):
 		return c.axpby(p, s, q, t, k), true
-	case right && c.readable(x):
+	case right && c.isArray(x):
 		return c.along(opAddTo, opAddToStore, x, q, t, k), true
-	case left && c.readable(y):
+	case left && c.isArray(y):
 		return c.along(opAddTo, opAddToStore, y, p, s, k), true
-	case k < 0 && right:
+	case k < 0 && right && c.p.nodes[x].Elem:
 		return c.addScaled(x, q, t), true
-	case k < 0 && left:
+	case k < 0 && left && c.p.nodes[y].Elem:
 		return c.addScaled(y, p, s), true
 	}
 	root, e := x, y
@@ -183,11 +198,11 @@ func (c *coder) fused(i, k int) (a int, ok bool) {
 	x, _, _ = c.args(root)
 	if p, s, ok := c.scaled(x); ok {
 		a = c.own(p)
-		c.emit(opScaleSqrtAdd, a, 0, c.read(s), c.read(e))
+		c.with(c.emit(opScaleSqrtAdd, a, 0), s, e)
 		return a, true
 	}
 	a = c.own(x)
-	c.emit(opSqrtAdd, a, 0, c.read(e))
+	c.with(c.emit(opSqrtAdd, a, 0), e)
 	return a, true
 }
 
@@ -204,11 +219,11 @@ func (c *coder) axpby(x, s, base, t, k int) int {
 	if c.uses[x] > 1 {
 		a = c.take()
 	}
-	rows := []int{c.read(base), c.read(s), c.read(t)}
+	rows := []int{c.read(base)}
 	if k >= 0 {
 		op, rows = store, append(rows, c.target(k, base))
 	}
-	c.emit(op, a, b, rows...)
+	c.with(c.emit(op, a, b, rows...), s, t)
 	c.accs[b].pinned = false
 	c.done(x)
 	c.accs[a].node = taken
@@ -219,11 +234,11 @@ func (c *coder) axpby(x, s, base, t, k int) int {
 // along is base ± x·s.
 func (c *coder) along(op, store opcode, base, x, s, k int) int {
 	a := c.own(x)
-	rows := []int{c.read(base), c.read(s)}
+	rows := []int{c.read(base)}
 	if k >= 0 {
 		op, rows = store, append(rows, c.target(k, base))
 	}
-	c.emit(op, a, 0, rows...)
+	c.with(c.emit(op, a, 0, rows...), s)
 	c.done(base)
 	return a
 }
@@ -234,7 +249,7 @@ func (c *coder) addScaled(x, y, s int) int {
 	if c.readable(y) {
 		row := c.read(y)
 		a := c.own(x)
-		c.emit(opAddScaledRow, a, 0, row, c.read(s))
+		c.with(c.emit(opAddScaledRow, a, 0, row), s)
 		c.done(y)
 		return a
 	}
@@ -242,7 +257,7 @@ func (c *coder) addScaled(x, y, s int) int {
 	c.accs[b].pinned = true
 	a := c.own(x)
 	c.accs[b].pinned = false
-	c.emit(opAddScaled, a, b, c.read(s))
+	c.with(c.emit(opAddScaled, a, b), s)
 	c.done(y)
 	return a
 }

@@ -5,16 +5,16 @@ import "unsafe"
 // variant is the machine code of a pass for one outcome of its conditions: of a Select by a scalar only the chosen value is
 // computed.
 type variant struct {
-	outcome    uint64
-	code       []record
-	rows       []rowRef
-	broadcasts []int // rows of scalars
-	needs      []int // whole values read
+	outcome uint64
+	code    []instruction
+	rows    []rowRef
+	scalars []int // nodes
+	needs   []int // whole values read
 	// Of reductions: the rows of the lanes; code for what is left after the last whole strip, and the rows where that puts
 	// the elements to be reduced.
 	lanes    []int
 	laneMask uintptr
-	tail     []record
+	tail     []instruction
 	tails    []int
 }
 
@@ -29,7 +29,6 @@ type rowKind uint8
 const (
 	rowArray   rowKind = iota // read from array index
 	rowStore                  // written by store index of the pass
-	rowScalar                 // of broadcasts
 	rowScratch                // the worker's: a value that waits
 	rowLanes                  // the worker's: partial sums
 )
@@ -86,28 +85,26 @@ func (p *Program) compile(ps *pass, outcome uint64) *variant {
 			v.laneMask = uintptr(lanes*8 - p.machine.strip)
 		}
 	}
-	v.rows, v.broadcasts, v.needs = c.rows, c.broadcasts, c.needs
+	v.rows, v.scalars, v.needs = c.rows, c.scalars, c.needs
 	if c.failed {
 		return &variant{outcome: outcome}
 	}
-	p.sizes = p.sizes.max(sizes{rows: len(v.rows), accumulate: len(ps.sums)})
+	p.sizes = p.sizes.max(sizes{rows: max(1, len(v.rows)), scalars: max(1, len(v.scalars)), code: max(len(v.code), len(v.tail))})
 	return v
 }
 
-// link makes records of the instructions. Equal code is shared, so that the code of many small tensors stays in the cache.
-func (c *coder) link() []record {
-	code := make([]record, len(c.code)+1)
-	for i, in := range c.code {
-		code[i].handler = c.p.machine.handler(c.ps.typ, in.op, in.a, in.b)
-		for k, r := range in.rows {
-			code[i].rows[k] = uint32(r) * uint32(rowSize)
-		}
+// link finds the handlers of the instructions. Equal code is shared, so that the code of many small tensors stays in the
+// cache.
+func (c *coder) link() []instruction {
+	c.emit(opEnd, 0, 0)
+	for i := range c.code {
+		in := &c.code[i]
+		in.handler = c.p.machine.handler(c.ps.typ, in.op, in.a, in.b)
 	}
-	code[len(c.code)].handler = c.p.machine.handler(c.ps.typ, opEnd, 0, 0)
-	key := string(unsafe.Slice((*byte)(unsafe.Pointer(&code[0])), len(code)*int(unsafe.Sizeof(code[0]))))
+	key := string(unsafe.Slice((*byte)(unsafe.Pointer(&c.code[0])), len(c.code)*int(unsafe.Sizeof(c.code[0]))))
 	if old, ok := c.p.codes[key]; ok {
 		return old
 	}
-	c.p.codes[key] = code
-	return code
+	c.p.codes[key] = c.code
+	return c.code
 }

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
@@ -38,12 +41,15 @@ func unary(name, doc string, f func(v *vector, a op)) instruction {
 	}}
 }
 
-// withRow is a ← f(a, row 0).
-func withRow(name, doc string, f func(v *vector, a, m op)) instruction {
-	return instruction{name: name, doc: doc, emit: func(v *vector, a, _ int) {
-		v.row(0, 0)
+// withRow is a ← f(a, row 0), followed by a ← f(a, scalar 0).
+func withRow(name, doc string, f func(v *vector, a, m op)) []instruction {
+	return []instruction{{name: name, doc: doc, emit: func(v *vector, a, _ int) {
+		v.row(0)
 		each(func(u int) { f(v, v.acc(a, u), v.at(0, u)) })
-	}}
+	}}, {name: name + "Scalar", doc: strings.ReplaceAll(doc, "row", "scalar"), emit: func(v *vector, a, _ int) {
+		v.scalar(0, v.temp(0))
+		each(func(u int) { f(v, v.acc(a, u), v.temp(0)) })
+	}}}
 }
 
 // withAcc is a ← f(a, b).
@@ -56,8 +62,8 @@ func withAcc(name, doc string, f func(v *vector, a, b op)) instruction {
 // ofRows is a ← f(row 0, row 1).
 func ofRows(name, doc string, f func(v *vector, x, y, a op)) instruction {
 	return instruction{name: name, doc: doc, emit: func(v *vector, a, _ int) {
-		v.row(0, 0)
-		v.row(1, 1)
+		v.row(0)
+		v.row(1)
 		each(func(u int) {
 			v.load(v.at(0, u), v.acc(a, u))
 			f(v, v.acc(a, u), v.at(1, u), v.acc(a, u))
@@ -65,20 +71,30 @@ func ofRows(name, doc string, f func(v *vector, x, y, a op)) instruction {
 	}}
 }
 
-// reversed sets a to m op a, where m may be memory.
-func reversed(v *vector, f func(x, y, d op), a, m op) {
-	if _, ok := m.(operand.Mem); ok {
-		v.load(m.(operand.Mem), v.temp(0))
-		m = v.temp(0)
+// fill sets a to m.
+func (v *vector) fill(m, a op) {
+	if x, ok := m.(operand.Mem); ok {
+		v.load(x, a)
+	} else {
+		v.move(m, a)
 	}
-	f(m, a, a)
 }
+
+// inRegister loads m into the first temporary, unless it is there.
+func (v *vector) inRegister(m op) op {
+	if x, ok := m.(operand.Mem); ok {
+		v.load(x, v.temp(0))
+	}
+	return v.temp(0)
+}
+
+// reversed sets a to m op a.
+func reversed(v *vector, f func(x, y, d op), a, m op) { f(v.inRegister(m), a, a) }
 
 // extremum is the IEEE minimum or maximum, NaN if an operand is, with -0 below 0. The processor's is its second operand
 // where both are zero or one is NaN.
 func extremum(v *vector, f, merge func(x, y, d op), a, m op) {
-	x, t, r, nan := v.temp(0), v.temp(1), v.temp(2), v.temp(3)
-	v.load(m.(operand.Mem), x)
+	x, t, r, nan := v.inRegister(m), v.temp(1), v.temp(2), v.temp(3)
 	f(a, x, t)
 	f(x, a, r)
 	merge(t, r, t)
@@ -92,29 +108,39 @@ func extremum(v *vector, f, merge func(x, y, d op), a, m op) {
 	v.or(t, nan, a)
 }
 
-func compare(name, doc string, predicate int) instruction {
+func compare(name, doc string, predicate int) []instruction {
 	return withRow(name, doc, func(v *vector, a, m op) { v.truth(predicate, a, m, a) })
 }
 
-// blend is a ← row 1 where row 0 is, or is not, false.
-func blend(name, doc string, predicate int) instruction {
-	return instruction{name: name, doc: doc, emit: func(v *vector, a, _ int) {
-		cond, none, y, t := v.temp(0), v.temp(1), v.temp(2), v.temp(3)
-		v.row(0, 0)
-		v.row(1, 1)
-		v.xor(none, none, none)
-		each(func(u int) {
-			v.load(v.at(0, u), cond)
-			v.load(v.at(1, u), y)
-			v.where(predicate, cond, none, y, v.acc(a, u), t)
-		})
-	}}
+// blend is a ← row 1 where row 0 is, or is not, false, followed by the same with scalar 0 for row 1.
+func blend(name, doc string, predicate int) []instruction {
+	work := func(scalar bool) func(v *vector, a, _ int) {
+		return func(v *vector, a, _ int) {
+			cond, none, y, t := v.temp(0), v.temp(1), v.temp(2), v.temp(3)
+			v.row(0)
+			if scalar {
+				v.scalar(0, y)
+			} else {
+				v.row(1)
+			}
+			v.xor(none, none, none)
+			each(func(u int) {
+				v.load(v.at(0, u), cond)
+				if !scalar {
+					v.load(v.at(1, u), y)
+				}
+				v.where(predicate, cond, none, y, v.acc(a, u), t)
+			})
+		}
+	}
+	return []instruction{{name: name, doc: doc, emit: work(false)},
+		{name: name + "Scalar", doc: strings.ReplaceAll(doc, "row 1", "scalar 0"), emit: work(true)}}
 }
 
 // sum adds the elements of a, converted to float64, to the 32 lanes at row 0: element i to lane i mod 32.
 func sum(name, doc string, square bool) instruction {
 	return instruction{name: name, doc: doc, single: true, emit: func(v *vector, a, _ int) {
-		v.row(0, 0)
+		v.fixed(0)
 		lanes := 32 * 8 / v.width
 		for h := range 2 * vectors {
 			x, t := v.acc(a, h/2), v.temp(0)
@@ -138,15 +164,15 @@ func sum(name, doc string, square bool) instruction {
 	}}
 }
 
-// axpby is a ← f(b)·scalar 1 + row 0·scalar 2, and the store of it to row 3.
+// axpby is a ← f(b)·scalar 0 + array 0·scalar 1, and the store of it to array 1.
 func axpby(name, doc string, square, store bool) instruction {
 	return instruction{name: name, doc: doc, form: twice, emit: func(v *vector, a, b int) {
 		s, t, y := v.temp(0), v.temp(1), v.temp(2)
-		v.row(0, 0)
-		v.scalar(1, s)
-		v.scalar(2, t)
+		v.array(0)
+		v.scalar(0, s)
+		v.scalar(1, t)
 		if store {
-			v.row(3, 1)
+			v.array(1)
 		}
 		each(func(u int) {
 			x := v.acc(b, u)
@@ -164,14 +190,14 @@ func axpby(name, doc string, square, store bool) instruction {
 	}}
 }
 
-// along is a ← row 0 ± a·scalar 1, and the store of it to row 2.
+// along is a ← array 0 ± a·scalar 0, and the store of it to array 1.
 func along(name, doc string, minus, store bool) instruction {
 	return instruction{name: name, doc: doc, emit: func(v *vector, a, _ int) {
 		s, y := v.temp(0), v.temp(1)
-		v.row(0, 0)
-		v.scalar(1, s)
+		v.array(0)
+		v.scalar(0, s)
 		if store {
-			v.row(2, 1)
+			v.array(1)
 		}
 		each(func(u int) {
 			x := v.acc(a, u)
@@ -191,7 +217,7 @@ func along(name, doc string, minus, store bool) instruction {
 
 func instructions() []instruction {
 	none := func(v *vector, f func(x op)) { v.xor(v.temp(0), v.temp(0), v.temp(0)); f(v.temp(0)) }
-	return []instruction{
+	return slices.Concat([]instruction{
 		unary("Neg", "a ← −a", func(v *vector, a op) { v.xor(a, v.constant("signs"), a) }),
 		unary("Square", "a ← a²", func(v *vector, a op) { v.mul(a, a, a) }),
 		unary("Sqrt", "a ← √a", func(v *vector, a op) { v.sqrt(a, a) }),
@@ -225,9 +251,8 @@ func instructions() []instruction {
 		withAcc("DivAcc", "a ← a / b", func(v *vector, a, b op) { v.div(a, b, a) }),
 		withAcc("RevDivAcc", "a ← b / a", func(v *vector, a, b op) { v.div(b, a, a) }),
 		withAcc("Move", "a ← b", func(v *vector, a, b op) { v.move(b, a) }),
-
-		withRow("Load", "a ← row", func(v *vector, a, m op) { v.load(m.(operand.Mem), a) }),
-		withRow("Store", "row ← a", func(v *vector, a, m op) { v.store(a, m.(operand.Mem)) }),
+	},
+		withRow("Load", "a ← row", func(v *vector, a, m op) { v.fill(m, a) }),
 		withRow("Add", "a ← a + row", func(v *vector, a, m op) { v.add(a, m, a) }),
 		withRow("Sub", "a ← a − row", func(v *vector, a, m op) { v.sub(a, m, a) }),
 		withRow("RevSub", "a ← row − a", func(v *vector, a, m op) { reversed(v, v.sub, a, m) }),
@@ -246,50 +271,60 @@ func instructions() []instruction {
 		withRow("Or", "a ← a ∨ row", func(v *vector, a, m op) { v.or(a, m, a) }),
 		blend("Else", "a ← a where row 0 is true, else row 1", equal),
 		blend("Then", "a ← row 1 where row 0 is true, else a", notEqual),
-		sum("Sum", "lanes at row ← lanes + a", false),
-		sum("SumSquares", "lanes at row ← lanes + a²", true),
+		[]instruction{
+			{name: "Store", doc: "row 0 ← a", emit: func(v *vector, a, _ int) {
+				v.row(0)
+				each(func(u int) { v.store(v.acc(a, u), v.at(0, u)) })
+			}},
+			sum("Sum", "lanes at row ← lanes + a", false),
+			sum("SumSquares", "lanes at row ← lanes + a²", true),
 
-		ofRows("AddRows", "a ← row 0 + row 1", func(v *vector, x, y, a op) { v.add(x, y, a) }),
-		ofRows("SubRows", "a ← row 0 − row 1", func(v *vector, x, y, a op) { v.sub(x, y, a) }),
-		ofRows("MulRows", "a ← row 0 · row 1", func(v *vector, x, y, a op) { v.mul(x, y, a) }),
-		axpby("Axpby", "a ← b·scalar 1 + row 0·scalar 2", false, false),
-		axpby("AxpbyStore", "row 3 ← a ← b·scalar 1 + row 0·scalar 2", false, true),
-		axpby("SquareAxpby", "a ← b²·scalar 1 + row 0·scalar 2", true, false),
-		axpby("SquareAxpbyStore", "row 3 ← a ← b²·scalar 1 + row 0·scalar 2", true, true),
-		{name: "AddScaled", doc: "a ← a + b·scalar 0", form: two, emit: func(v *vector, a, b int) {
-			v.scalar(0, v.temp(0))
-			each(func(u int) {
-				v.mul(v.acc(b, u), v.temp(0), v.temp(1))
-				v.add(v.acc(a, u), v.temp(1), v.acc(a, u))
-			})
-		}},
-		{name: "AddScaledRow", doc: "a ← a + row 0·scalar 1", emit: func(v *vector, a, _ int) {
-			v.row(0, 0)
-			v.scalar(1, v.temp(0))
-			each(func(u int) {
-				v.mul(v.temp(0), v.at(0, u), v.temp(1))
-				v.add(v.acc(a, u), v.temp(1), v.acc(a, u))
-			})
-		}},
-		along("AddTo", "a ← row 0 + a·scalar 1", false, false),
-		along("SubFrom", "a ← row 0 − a·scalar 1", true, false),
-		along("AddToStore", "row 2 ← a ← row 0 + a·scalar 1", false, true),
-		along("SubFromStore", "row 2 ← a ← row 0 − a·scalar 1", true, true),
-		{name: "SqrtAdd", doc: "a ← √a + scalar 0", emit: func(v *vector, a, _ int) {
-			v.scalar(0, v.temp(0))
-			each(func(u int) {
-				v.sqrt(v.acc(a, u), v.acc(a, u))
-				v.add(v.acc(a, u), v.temp(0), v.acc(a, u))
-			})
-		}},
-		{name: "ScaleSqrtAdd", doc: "a ← √(a·scalar 0) + scalar 1", emit: func(v *vector, a, _ int) {
-			v.scalar(0, v.temp(0))
-			v.scalar(1, v.temp(1))
-			each(func(u int) {
-				v.mul(v.acc(a, u), v.temp(0), v.acc(a, u))
-				v.sqrt(v.acc(a, u), v.acc(a, u))
-				v.add(v.acc(a, u), v.temp(1), v.acc(a, u))
-			})
-		}},
-	}
+			ofRows("AddRows", "a ← row 0 + row 1", func(v *vector, x, y, a op) { v.add(x, y, a) }),
+			ofRows("SubRows", "a ← row 0 − row 1", func(v *vector, x, y, a op) { v.sub(x, y, a) }),
+			ofRows("MulRows", "a ← row 0 · row 1", func(v *vector, x, y, a op) { v.mul(x, y, a) }),
+			{name: "ScaleRow", doc: "a ← row 0 · scalar 0", emit: func(v *vector, a, _ int) {
+				v.row(0)
+				v.scalar(0, v.temp(0))
+				each(func(u int) { v.mul(v.temp(0), v.at(0, u), v.acc(a, u)) })
+			}},
+			axpby("Axpby", "a ← b·scalar 0 + array 0·scalar 1", false, false),
+			axpby("AxpbyStore", "array 1 ← a ← b·scalar 0 + array 0·scalar 1", false, true),
+			axpby("SquareAxpby", "a ← b²·scalar 0 + array 0·scalar 1", true, false),
+			axpby("SquareAxpbyStore", "array 1 ← a ← b²·scalar 0 + array 0·scalar 1", true, true),
+			{name: "AddScaled", doc: "a ← a + b·scalar 0", form: two, emit: func(v *vector, a, b int) {
+				v.scalar(0, v.temp(0))
+				each(func(u int) {
+					v.mul(v.acc(b, u), v.temp(0), v.temp(1))
+					v.add(v.acc(a, u), v.temp(1), v.acc(a, u))
+				})
+			}},
+			{name: "AddScaledRow", doc: "a ← a + row 0·scalar 0", emit: func(v *vector, a, _ int) {
+				v.row(0)
+				v.scalar(0, v.temp(0))
+				each(func(u int) {
+					v.mul(v.temp(0), v.at(0, u), v.temp(1))
+					v.add(v.acc(a, u), v.temp(1), v.acc(a, u))
+				})
+			}},
+			along("AddTo", "a ← array 0 + a·scalar 0", false, false),
+			along("SubFrom", "a ← array 0 − a·scalar 0", true, false),
+			along("AddToStore", "array 1 ← a ← array 0 + a·scalar 0", false, true),
+			along("SubFromStore", "array 1 ← a ← array 0 − a·scalar 0", true, true),
+			{name: "SqrtAdd", doc: "a ← √a + scalar 0", emit: func(v *vector, a, _ int) {
+				v.scalar(0, v.temp(0))
+				each(func(u int) {
+					v.sqrt(v.acc(a, u), v.acc(a, u))
+					v.add(v.acc(a, u), v.temp(0), v.acc(a, u))
+				})
+			}},
+			{name: "ScaleSqrtAdd", doc: "a ← √(a·scalar 0) + scalar 1", emit: func(v *vector, a, _ int) {
+				v.scalar(0, v.temp(0))
+				v.scalar(1, v.temp(1))
+				each(func(u int) {
+					v.mul(v.acc(a, u), v.temp(0), v.acc(a, u))
+					v.sqrt(v.acc(a, u), v.acc(a, u))
+					v.add(v.acc(a, u), v.temp(1), v.acc(a, u))
+				})
+			}},
+		})
 }

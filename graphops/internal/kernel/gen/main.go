@@ -181,12 +181,11 @@ func (v *vector) constants() string {
 // entry is the function that starts the machine, and the one that gives its tables.
 func entry(name string, handlers int) string {
 	return fmt.Sprintf(`
-// func %s(code *record, rows *row, from, to uintptr)
-TEXT ·%s(SB), NOSPLIT|NOFRAME, $0-32
+// func %s(code *record, from, to uintptr)
+TEXT ·%s(SB), NOSPLIT|NOFRAME, $0-24
 	MOVQ code+0(FP), DI
-	MOVQ rows+8(FP), R9
-	MOVQ from+16(FP), SI
-	MOVQ to+24(FP), DX
+	MOVQ from+8(FP), SI
+	MOVQ to+16(FP), DX
 	MOVQ DI, R12
 	JMP  (DI)
 

@@ -8,19 +8,18 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// The registers of the machine. run, in main.go, sets them; handlers may change scratch and the pointers only.
+// The registers of the machine. run, in main.go, sets them; handlers may change the pointers only.
 var (
 	code    = reg.RDI // the present record
 	offset  = reg.RSI // of the strip in its arrays, in bytes
-	rows    = reg.R9  // the row table
-	scratch = reg.R8
-	pointer = []reg.GPPhysical{reg.R10, reg.R11, reg.R13}
+	pointer = []reg.GPPhysical{reg.R10, reg.R11}
 )
 
-// The layout of a record and of an entry of the row table; code.go has the same.
+// The layout of a record; machine.go has the same.
 const (
-	recordSize = 32
-	recordRows = 8 // the first row of a record: its offset in the row table, 4 bytes
+	recordSize    = 64
+	recordRows    = 8  // two of: the address of a row, and which bits of the offset are added to it
+	recordScalars = 40 // two
 )
 
 // vector is an instruction set and an element type. A strip is vectors registers of width bytes; accumulators hold one
@@ -33,8 +32,8 @@ type vector struct {
 	double       bool
 	registers    []reg.VecPhysical
 	low          []reg.VecPhysical // the lower halves of the registers
-	pairs        [][2]int          // of the handler's accumulators
 	names        []string          // of all handlers, in the order of the table
+	indexed      [2]bool           // whether a pointer is to the beginning of an array
 }
 
 const vectors = 4
@@ -91,22 +90,38 @@ func (v *vector) handler(name string) {
 	v.Comment(name)
 }
 
-// row makes pointer[p] point at row r of the record, at the present strip.
-func (v *vector) row(r, p int) {
-	v.MOVL(operand.Mem{Base: code, Disp: recordRows + 4*r}, scratch.As32())
-	v.MOVQ(operand.Mem{Base: rows, Index: scratch, Scale: 1, Disp: 8}, pointer[p])
-	v.ANDQ(offset, pointer[p])
-	v.ADDQ(operand.Mem{Base: rows, Index: scratch, Scale: 1}, pointer[p])
+// row makes pointer[k] point at row k, of any kind.
+func (v *vector) row(k int) {
+	v.MOVQ(operand.Mem{Base: code, Disp: recordRows + 16*k + 8}, pointer[k])
+	v.ANDQ(offset, pointer[k])
+	v.ADDQ(operand.Mem{Base: code, Disp: recordRows + 16*k}, pointer[k])
+	v.indexed[k] = false
 }
 
-// at is register u of the row at pointer[p].
-func (v *vector) at(p, u int) operand.Mem { return operand.Mem{Base: pointer[p], Disp: u * v.width} }
+// array does so for a row that is known to be an array.
+func (v *vector) array(k int) {
+	v.fixed(k)
+	v.indexed[k] = true
+}
 
-// scalar broadcasts the first element of row r, whose place does not depend on the strip, to a temporary.
-func (v *vector) scalar(r int, to reg.VecPhysical) {
-	v.MOVL(operand.Mem{Base: code, Disp: recordRows + 4*r}, scratch.As32())
-	v.MOVQ(operand.Mem{Base: rows, Index: scratch, Scale: 1}, scratch)
-	by(v, v.VBROADCASTSS, v.VBROADCASTSD)(operand.Mem{Base: scratch}, to)
+// fixed does so for a row that is known to be the same in every strip.
+func (v *vector) fixed(k int) {
+	v.MOVQ(operand.Mem{Base: code, Disp: recordRows + 16*k}, pointer[k])
+	v.indexed[k] = false
+}
+
+// at is register u of row k.
+func (v *vector) at(k, u int) operand.Mem {
+	m := operand.Mem{Base: pointer[k], Disp: u * v.width}
+	if v.indexed[k] {
+		m.Index, m.Scale = offset, 1
+	}
+	return m
+}
+
+// scalar broadcasts scalar k to a temporary.
+func (v *vector) scalar(k int, to reg.VecPhysical) {
+	by(v, v.VBROADCASTSS, v.VBROADCASTSD)(operand.Mem{Base: code, Disp: recordScalars + 8*k}, to)
 }
 
 func (v *vector) load(m operand.Mem, r operand.Op)  { by(v, v.VMOVUPS, v.VMOVUPD)(m, r) }
