@@ -37,7 +37,8 @@ func AllowUnused() GradOpt { return func(c *gradConfig) { c.allowUnused = true }
 // Gradients builds the gradients of a scalar cost with respect to nodes of its graph, in their order. It is reverse mode over
 // the operations' own SymDiff, as gorgonia.Grad is, and gives the same numbers; but it leaves no mark on the nodes, so that
 // several costs on one graph, also over shared nodes, are right. (gorgonia.Grad can still be called afterwards, but for graphs
-// with SoftMax, where it panics on gradients that are there already, also its own.)
+// with SoftMax, where it panics on gradients that are there already, also its own.) Of a matrix product it makes only the
+// gradients that are asked for.
 //
 // The gradient of a node has the node's dtype and shape. It may be a node that existed before, such as another parameter. A
 // new one is named (d<cost>/d<node>) where both have names.
@@ -245,19 +246,20 @@ func (w *walk) back() error {
 	for _, n := range w.order {
 		kids := children(n)
 		diff := w.differentiable(n, len(kids))
-		flows := false
+		flows, wanted := false, make([]bool, len(kids))
 		for i, k := range kids {
 			flows = flows || diff[i] && w.depends[k]
+			wanted[i] = diff[i] && w.depends[k] && !w.c.of.Contains(k)
 		}
 		if w.terms[n] == nil || !flows {
 			continue
 		}
-		ds, err := w.symDiff(n, kids)
+		ds, err := w.symDiff(n, kids, wanted)
 		if err != nil {
 			return err
 		}
 		for i, k := range kids {
-			if i >= len(ds) || !diff[i] || ds[i] == nil || !w.depends[k] || w.c.of.Contains(k) {
+			if i >= len(ds) || ds[i] == nil || !wanted[i] {
 				continue
 			}
 			if old := w.terms[k]; old != nil {
@@ -271,7 +273,8 @@ func (w *walk) back() error {
 	return nil
 }
 
-func (w *walk) symDiff(n *gorgonia.Node, kids gorgonia.Nodes) (ds gorgonia.Nodes, err error) {
+// symDiff gives at least the wanted ones of the gradients of n's operands.
+func (w *walk) symDiff(n *gorgonia.Node, kids gorgonia.Nodes, wanted []bool) (ds gorgonia.Nodes, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = errors.Errorf("graphops: the derivative of %s panics: %v", nodeName(w.original(n)), r)
@@ -280,6 +283,9 @@ func (w *walk) symDiff(n *gorgonia.Node, kids gorgonia.Nodes) (ds gorgonia.Nodes
 	sd, ok := n.Op().(gorgonia.SDOp)
 	if !ok {
 		return nil, errors.Errorf("graphops: %s has no derivative (%T is no SDOp)", nodeName(w.original(n)), n.Op())
+	}
+	if transposed, ok := productOf(n, kids); ok {
+		return productDiff(kids, transposed, w.terms[n], wanted)
 	}
 	g := n.Graph()
 	first := len(g.AllNodes())

@@ -11,6 +11,9 @@ import (
 	"github.com/pkg/errors"
 )
 
+// blasName is what computes the matrix products; see openblas.go.
+var blasName = "Gonum's BLAS"
+
 func main() {
 	err := run(os.Args[1:], os.Stdout, os.Stderr)
 	if err != nil {
@@ -41,8 +44,8 @@ func run(args []string, stdout, stderr io.Writer) error {
 	}
 	defer t.close()
 
-	fmt.Fprintf(stdout, "%s on %d images, tested on %d: %s in the %s host, learning rate %.4g%s, batch %d\n",
-		cfg.model, data.train.len(), data.test.len(), cfg.solver, cfg.host, t.rate, betas(t.solver), t.batch)
+	fmt.Fprintf(stdout, "%s on %d images, tested on %d: %s in the %s host, learning rate %.4g%s, batch %d, %s\n",
+		cfg.model, data.train.len(), data.test.len(), cfg.solver, cfg.host, t.rate, betas(t.solver), t.batch, blasName)
 	var rep report
 	for epoch := 1; epoch <= cfg.epochs; epoch++ {
 		bar := newProgress(stderr, epoch, cfg.epochs, data.train.len())
