@@ -8,7 +8,7 @@ type instruction struct {
 	op      opcode
 	a, b    int
 	rows    [2]int
-	scalars [2]int
+	scalars [3]int
 }
 
 // coder translates a pass into instructions. It evaluates expressions depth first, the operand that needs more

@@ -25,8 +25,7 @@ const stripBytes = 256
 type record struct {
 	handler uintptr
 	rows    [2]row
-	scalars [2]uint64 // bits of a float32 or float64
-	_       uint64
+	scalars [3]uint64 // bits of a float32 or float64
 }
 
 // row is where a row begins, and which bits of the strip's offset are added to that: all for an array, none for memory that
@@ -112,7 +111,9 @@ func (w *worker) bind(code []instruction) {
 		in, r := &code[i], &w.code[i]
 		r.handler = in.handler
 		r.rows[0], r.rows[1] = w.rows[in.rows[0]], w.rows[in.rows[1]]
-		r.scalars[0], r.scalars[1] = w.scalars[in.scalars[0]], w.scalars[in.scalars[1]]
+		for k, s := range in.scalars {
+			r.scalars[k] = w.scalars[s]
+		}
 	}
 }
 

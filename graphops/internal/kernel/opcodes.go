@@ -6,83 +6,86 @@ type opcode uint8
 
 // The instructions of the vector machine. a and b are accumulators.
 const (
-	opNeg                opcode = iota // a ← −a
-	opSquare                           // a ← a²
-	opSqrt                             // a ← √a
-	opAbs                              // a ← |a|
-	opSign                             // a ← sign a
-	opFloor                            // a ← ⌊a⌋
-	opIsFinite                         // a ← a−a = 0
-	opNot                              // a ← a = 0
-	opAddAcc                           // a ← a + b
-	opSubAcc                           // a ← a − b
-	opRevSubAcc                        // a ← b − a
-	opMulAcc                           // a ← a · b
-	opDivAcc                           // a ← a / b
-	opRevDivAcc                        // a ← b / a
-	opMove                             // a ← b
-	opLoad                             // a ← row
-	opLoadScalar                       // a ← scalar
-	opAdd                              // a ← a + row
-	opAddScalar                        // a ← a + scalar
-	opSub                              // a ← a − row
-	opSubScalar                        // a ← a − scalar
-	opRevSub                           // a ← row − a
-	opRevSubScalar                     // a ← scalar − a
-	opMul                              // a ← a · row
-	opMulScalar                        // a ← a · scalar
-	opDiv                              // a ← a / row
-	opDivScalar                        // a ← a / scalar
-	opRevDiv                           // a ← row / a
-	opRevDivScalar                     // a ← scalar / a
-	opMin                              // a ← min(a, row)
-	opMinScalar                        // a ← min(a, scalar)
-	opMax                              // a ← max(a, row)
-	opMaxScalar                        // a ← max(a, scalar)
-	opLess                             // a ← a < row
-	opLessScalar                       // a ← a < scalar
-	opLessEqual                        // a ← a ≤ row
-	opLessEqualScalar                  // a ← a ≤ scalar
-	opGreater                          // a ← a > row
-	opGreaterScalar                    // a ← a > scalar
-	opGreaterEqual                     // a ← a ≥ row
-	opGreaterEqualScalar               // a ← a ≥ scalar
-	opEqual                            // a ← a = row
-	opEqualScalar                      // a ← a = scalar
-	opNotEqual                         // a ← a ≠ row
-	opNotEqualScalar                   // a ← a ≠ scalar
-	opAnd                              // a ← a ∧ row
-	opAndScalar                        // a ← a ∧ scalar
-	opOr                               // a ← a ∨ row
-	opOrScalar                         // a ← a ∨ scalar
-	opElse                             // a ← a where row 0 is true, else row 1
-	opElseScalar                       // a ← a where row 0 is true, else scalar 0
-	opThen                             // a ← row 1 where row 0 is true, else a
-	opThenScalar                       // a ← scalar 0 where row 0 is true, else a
-	opStore                            // row 0 ← a
-	opSum                              // lanes at row ← lanes + a
-	opSumSquares                       // lanes at row ← lanes + a²
-	opAddRows                          // a ← row 0 + row 1
-	opSubRows                          // a ← row 0 − row 1
-	opMulRows                          // a ← row 0 · row 1
-	opScaleRow                         // a ← row 0 · scalar 0
-	opAxpby                            // a ← b·scalar 0 + array 0·scalar 1
-	opAxpbyStore                       // array 1 ← a ← b·scalar 0 + array 0·scalar 1
-	opSquareAxpby                      // a ← b²·scalar 0 + array 0·scalar 1
-	opSquareAxpbyStore                 // array 1 ← a ← b²·scalar 0 + array 0·scalar 1
-	opAddScaled                        // a ← a + b·scalar 0
-	opAddScaledRow                     // a ← a + row 0·scalar 0
-	opAddTo                            // a ← array 0 + a·scalar 0
-	opSubFrom                          // a ← array 0 − a·scalar 0
-	opAddToStore                       // array 1 ← a ← array 0 + a·scalar 0
-	opSubFromStore                     // array 1 ← a ← array 0 − a·scalar 0
-	opSqrtAdd                          // a ← √a + scalar 0
-	opScaleSqrtAdd                     // a ← √(a·scalar 0) + scalar 1
-	opEnd                              // the next strip, or return
+	opNeg                  opcode = iota // a ← −a
+	opSquare                             // a ← a²
+	opSqrt                               // a ← √a
+	opAbs                                // a ← |a|
+	opSign                               // a ← sign a
+	opFloor                              // a ← ⌊a⌋
+	opIsFinite                           // a ← a−a = 0
+	opNot                                // a ← a = 0
+	opAddAcc                             // a ← a + b
+	opSubAcc                             // a ← a − b
+	opRevSubAcc                          // a ← b − a
+	opMulAcc                             // a ← a · b
+	opDivAcc                             // a ← a / b
+	opRevDivAcc                          // a ← b / a
+	opMove                               // a ← b
+	opLoad                               // a ← row
+	opLoadScalar                         // a ← scalar
+	opAdd                                // a ← a + row
+	opAddScalar                          // a ← a + scalar
+	opSub                                // a ← a − row
+	opSubScalar                          // a ← a − scalar
+	opRevSub                             // a ← row − a
+	opRevSubScalar                       // a ← scalar − a
+	opMul                                // a ← a · row
+	opMulScalar                          // a ← a · scalar
+	opDiv                                // a ← a / row
+	opDivScalar                          // a ← a / scalar
+	opRevDiv                             // a ← row / a
+	opRevDivScalar                       // a ← scalar / a
+	opMin                                // a ← min(a, row)
+	opMinScalar                          // a ← min(a, scalar)
+	opMax                                // a ← max(a, row)
+	opMaxScalar                          // a ← max(a, scalar)
+	opLess                               // a ← a < row
+	opLessScalar                         // a ← a < scalar
+	opLessEqual                          // a ← a ≤ row
+	opLessEqualScalar                    // a ← a ≤ scalar
+	opGreater                            // a ← a > row
+	opGreaterScalar                      // a ← a > scalar
+	opGreaterEqual                       // a ← a ≥ row
+	opGreaterEqualScalar                 // a ← a ≥ scalar
+	opEqual                              // a ← a = row
+	opEqualScalar                        // a ← a = scalar
+	opNotEqual                           // a ← a ≠ row
+	opNotEqualScalar                     // a ← a ≠ scalar
+	opAnd                                // a ← a ∧ row
+	opAndScalar                          // a ← a ∧ scalar
+	opOr                                 // a ← a ∨ row
+	opOrScalar                           // a ← a ∨ scalar
+	opElse                               // a ← a where row 0 is true, else row 1
+	opElseScalar                         // a ← a where row 0 is true, else scalar 0
+	opThen                               // a ← row 1 where row 0 is true, else a
+	opThenScalar                         // a ← scalar 0 where row 0 is true, else a
+	opStore                              // row 0 ← a
+	opSum                                // lanes at row ← lanes + a
+	opSumSquares                         // lanes at row ← lanes + a²
+	opAddRows                            // a ← row 0 + row 1
+	opSubRows                            // a ← row 0 − row 1
+	opMulRows                            // a ← row 0 · row 1
+	opScaleRow                           // a ← row 0 · scalar 0
+	opAxpby                              // a ← b·scalar 0 + array 0·scalar 1
+	opAxpbyStore                         // array 1 ← a ← b·scalar 0 + array 0·scalar 1
+	opSquareAxpby                        // a ← b²·scalar 0 + array 0·scalar 1
+	opSquareAxpbyStore                   // array 1 ← a ← b²·scalar 0 + array 0·scalar 1
+	opAddScaled                          // a ← a + b·scalar 0
+	opAddScaledRow                       // a ← a + row 0·scalar 0
+	opAddTo                              // a ← array 0 + a·scalar 0
+	opSubFrom                            // a ← array 0 − a·scalar 0
+	opAddToStore                         // array 1 ← a ← array 0 + a·scalar 0
+	opSubFromStore                       // array 1 ← a ← array 0 − a·scalar 0
+	opOverRoot                           // a ← a / (√b + scalar 0)
+	opOverScaledRoot                     // a ← a / (√(b·scalar 1) + scalar 0)
+	opScaledOverScaledRoot               // a ← a·scalar 2 / (√(b·scalar 1) + scalar 0)
+	opSqrtAdd                            // a ← √a + scalar 0
+	opScaleSqrtAdd                       // a ← √(a·scalar 0) + scalar 1
+	opEnd                                // the next strip, or return
 )
 
 // opcodeNames are for tests and errors.
-var opcodeNames = [...]string{"Neg", "Square", "Sqrt", "Abs", "Sign", "Floor", "IsFinite", "Not", "AddAcc", "SubAcc", "RevSubAcc", "MulAcc", "DivAcc", "RevDivAcc", "Move", "Load", "LoadScalar", "Add", "AddScalar", "Sub", "SubScalar", "RevSub", "RevSubScalar", "Mul", "MulScalar", "Div", "DivScalar", "RevDiv", "RevDivScalar", "Min", "MinScalar", "Max", "MaxScalar", "Less", "LessScalar", "LessEqual", "LessEqualScalar", "Greater", "GreaterScalar", "GreaterEqual", "GreaterEqualScalar", "Equal", "EqualScalar", "NotEqual", "NotEqualScalar", "And", "AndScalar", "Or", "OrScalar", "Else", "ElseScalar", "Then", "ThenScalar", "Store", "Sum", "SumSquares", "AddRows", "SubRows", "MulRows", "ScaleRow", "Axpby", "AxpbyStore", "SquareAxpby", "SquareAxpbyStore", "AddScaled", "AddScaledRow", "AddTo", "SubFrom", "AddToStore", "SubFromStore", "SqrtAdd", "ScaleSqrtAdd", "End"}
+var opcodeNames = [...]string{"Neg", "Square", "Sqrt", "Abs", "Sign", "Floor", "IsFinite", "Not", "AddAcc", "SubAcc", "RevSubAcc", "MulAcc", "DivAcc", "RevDivAcc", "Move", "Load", "LoadScalar", "Add", "AddScalar", "Sub", "SubScalar", "RevSub", "RevSubScalar", "Mul", "MulScalar", "Div", "DivScalar", "RevDiv", "RevDivScalar", "Min", "MinScalar", "Max", "MaxScalar", "Less", "LessScalar", "LessEqual", "LessEqualScalar", "Greater", "GreaterScalar", "GreaterEqual", "GreaterEqualScalar", "Equal", "EqualScalar", "NotEqual", "NotEqualScalar", "And", "AndScalar", "Or", "OrScalar", "Else", "ElseScalar", "Then", "ThenScalar", "Store", "Sum", "SumSquares", "AddRows", "SubRows", "MulRows", "ScaleRow", "Axpby", "AxpbyStore", "SquareAxpby", "SquareAxpbyStore", "AddScaled", "AddScaledRow", "AddTo", "SubFrom", "AddToStore", "SubFromStore", "OverRoot", "OverScaledRoot", "ScaledOverScaledRoot", "SqrtAdd", "ScaleSqrtAdd", "End"}
 
 // opcodeForms say how many accumulators an instruction names: a, a and another b, or a and any b.
-var opcodeForms = [...]uint8{0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 2, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0}
+var opcodeForms = [...]uint8{0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 2, 2, 1, 0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0}

@@ -159,12 +159,15 @@ func (c *coder) only(i int) bool {
 // fused computes a node together with its operands, where an instruction does that.
 func (c *coder) fused(i, k int) (a int, ok bool) {
 	n := c.p.nodes[i]
-	if n.Op != Add && n.Op != Sub {
+	if n.Op != Add && n.Op != Sub && n.Op != Div {
 		return 0, false
 	}
 	x, y, _ := c.args(i)
 	if x == y {
 		return 0, false
+	}
+	if n.Op == Div {
+		return c.overRoot(x, y, k)
 	}
 	p, s, left := c.scaled(x)
 	q, t, right := c.scaled(y)
@@ -188,21 +191,64 @@ func (c *coder) fused(i, k int) (a int, ok bool) {
 	case k < 0 && left && c.p.nodes[y].Elem:
 		return c.addScaled(y, p, s), true
 	}
-	root, e := x, y
-	if c.p.nodes[x].Op != Sqrt {
-		root, e = y, x
+	z, s, scaled, e, ok := c.root(i)
+	switch {
+	case k >= 0 || !ok:
+		return 0, false
+	case scaled:
+		a = c.own(z)
+		c.with(c.emit(opScaleSqrtAdd, a, 0), s, e)
+	default:
+		a = c.own(z)
+		c.with(c.emit(opSqrtAdd, a, 0), e)
 	}
-	if k >= 0 || c.p.nodes[root].Op != Sqrt || c.p.nodes[e].Elem || !c.only(root) {
+	return a, true
+}
+
+// root takes apart √z + e or, scaled, √(z·s) + e.
+func (c *coder) root(i int) (z, s int, scaled bool, e int, ok bool) {
+	if c.p.nodes[i].Op != Add {
+		return
+	}
+	r, e, _ := c.args(i)
+	if c.p.nodes[r].Op != Sqrt {
+		r, e = e, r
+	}
+	if c.p.nodes[r].Op != Sqrt || c.p.nodes[e].Elem || !c.only(r) {
+		return
+	}
+	z, _, _ = c.args(r)
+	if p, s, ok := c.scaled(z); ok {
+		return p, s, true, e, true
+	}
+	return z, 0, false, e, true
+}
+
+// overRoot is x / (√z + e), with either scaled.
+func (c *coder) overRoot(x, y, k int) (a int, ok bool) {
+	z, s, scaled, e, ok := c.root(y)
+	if !ok || k >= 0 || !c.only(y) || !c.p.nodes[x].Elem {
 		return 0, false
 	}
-	x, _, _ = c.args(root)
-	if p, s, ok := c.scaled(x); ok {
-		a = c.own(p)
-		c.with(c.emit(opScaleSqrtAdd, a, 0), s, e)
-		return a, true
+	op, scalars := opOverRoot, []int{e, s}
+	if scaled {
+		op = opOverScaledRoot
+		if p, r, ok := c.scaled(x); ok && p != z {
+			op, x, scalars = opScaledOverScaledRoot, p, append(scalars, r)
+		}
+	} else {
+		scalars = scalars[:1]
 	}
+	if x == z {
+		return 0, false
+	}
+	c.both(x, z)
+	b := c.load(z)
+	c.accs[b].pinned = true
 	a = c.own(x)
-	c.with(c.emit(opSqrtAdd, a, 0), e)
+	c.accs[b].pinned = false
+	c.with(c.emit(op, a, b), scalars...)
+	c.done(z)
 	return a, true
 }
 

@@ -215,6 +215,33 @@ func along(name, doc string, minus, store bool) instruction {
 	}}
 }
 
+// overRoot is a ← a / (√b + scalar 0), with b and a scaled first.
+func overRoot(name, doc string, scaleB, scaleA bool) instruction {
+	return instruction{name: name, doc: doc, form: two, emit: func(v *vector, a, b int) {
+		e, s, r, t := v.temp(0), v.temp(1), v.temp(2), v.temp(3)
+		v.scalar(0, e)
+		if scaleB {
+			v.scalar(1, s)
+		}
+		if scaleA {
+			v.scalar(2, r)
+		}
+		each(func(u int) {
+			x, root := v.acc(a, u), op(v.acc(b, u))
+			if scaleB {
+				v.mul(root, s, t)
+				root = t
+			}
+			v.sqrt(root, t)
+			v.add(t, e, t)
+			if scaleA {
+				v.mul(x, r, x)
+			}
+			v.div(x, t, x)
+		})
+	}}
+}
+
 func instructions() []instruction {
 	none := func(v *vector, f func(x op)) { v.xor(v.temp(0), v.temp(0), v.temp(0)); f(v.temp(0)) }
 	return slices.Concat([]instruction{
@@ -310,7 +337,10 @@ func instructions() []instruction {
 			along("SubFrom", "a ← array 0 − a·scalar 0", true, false),
 			along("AddToStore", "array 1 ← a ← array 0 + a·scalar 0", false, true),
 			along("SubFromStore", "array 1 ← a ← array 0 − a·scalar 0", true, true),
-			{name: "SqrtAdd", doc: "a ← √a + scalar 0", emit: func(v *vector, a, _ int) {
+			overRoot("OverRoot", "a ← a / (√b + scalar 0)", false, false),
+		overRoot("OverScaledRoot", "a ← a / (√(b·scalar 1) + scalar 0)", true, false),
+		overRoot("ScaledOverScaledRoot", "a ← a·scalar 2 / (√(b·scalar 1) + scalar 0)", true, true),
+		{name: "SqrtAdd", doc: "a ← √a + scalar 0", emit: func(v *vector, a, _ int) {
 				v.scalar(0, v.temp(0))
 				each(func(u int) {
 					v.sqrt(v.acc(a, u), v.acc(a, u))

@@ -19,7 +19,7 @@ var (
 const (
 	recordSize    = 64
 	recordRows    = 8  // two of: the address of a row, and which bits of the offset are added to it
-	recordScalars = 40 // two
+	recordScalars = 40 // three
 )
 
 // vector is an instruction set and an element type. A strip is vectors registers of width bytes; accumulators hold one
