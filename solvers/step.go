@@ -76,7 +76,7 @@ func (s *Solver) Step(model []gorgonia.ValueGrad) (err error) {
 	for i, name := range keep {
 		s.params.form[name] = form{values[i].Dtype(), values[i].Shape().Clone()}
 	}
-	return graphops.Zero(owned, values)
+	return new(graphops.Zeroer).Zero(owned, values)
 }
 
 func absent(v gorgonia.Value) bool {
