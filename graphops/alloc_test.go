@@ -122,6 +122,7 @@ func TestZeroerAgain(t *testing.T) {
 
 func BenchmarkPlan(b *testing.B) {
 	p, _, values := momentum(1000, tensor.Float32, false)
+	require.NoError(b, p.Run(values))
 	b.ReportAllocs()
 	for b.Loop() {
 		if err := p.Run(values); err != nil {
