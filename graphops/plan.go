@@ -23,6 +23,8 @@ type Update struct {
 type Plan struct {
 	updates []Update
 	leaves  gorgonia.Nodes
+	dts     []tensor.Dtype // of the leaves
+	shapes  []tensor.Shape
 	states  []*State
 	also    []*State // that the new values depend on, but not as leaves
 	prog    *kernel.Program
@@ -93,9 +95,8 @@ func compile(updates []Update, c planConfig) (*Plan, error) {
 			return nil, errors.Errorf("graphops: %s is not on the graph of %s", nodeName(n), nodeName(updates[0].Target))
 		}
 	}
-	p.states = make([]*State, len(p.leaves))
-	for i, n := range p.leaves {
-		p.states[i] = c.store.of(n)
+	for _, n := range p.leaves {
+		p.dts, p.shapes, p.states = append(p.dts, n.Dtype()), append(p.shapes, n.Shape()), append(p.states, c.store.of(n))
 	}
 	p.prog = b.Program(stores, gorgonia.WhichBLAS())
 	p.bound, p.arrays = make([]binding, len(p.leaves)), make([]kernel.Array, len(p.leaves))
@@ -196,13 +197,12 @@ func (p *Plan) Run(values []gorgonia.Value) error {
 
 // bind finds the memory of a leaf's value.
 func (p *Plan) bind(i int, v gorgonia.Value) (err error) {
-	n := p.leaves[i]
-	if s := p.states[i]; s != nil && (v == nil || v == n.Value()) { // another value is a cloned graph's own state
+	if s := p.states[i]; s != nil && (v == nil || v == p.leaves[i].Value()) { // another value is a cloned graph's own state
 		if v, err = s.legal(); err != nil {
 			return err
 		}
 	}
-	p.arrays[i], err = p.bound[i].bind(v, n.Dtype(), n.Shape())
+	p.arrays[i], err = p.bound[i].bind(v, p.dts[i], p.shapes[i])
 	return err
 }
 

@@ -21,117 +21,116 @@ type memory struct {
 	strides      []int        // of a view whose elements do not follow each other row by row; else nil
 }
 
-// memoryOf finds the elements of a value. It accepts every scalar of Gorgonia's that can be a parameter or a counter, and
-// dense tensors in main memory, whatever their layout.
-func memoryOf(v gorgonia.Value) (memory, error) {
+// find finds the elements of a value. It accepts every scalar of Gorgonia's that can be a parameter or a counter, and
+// dense tensors in main memory, whatever their layout. It fills m in place, since a step does this for thousands of values.
+func (m *memory) find(v gorgonia.Value) error {
+	*m = memory{}
 	switch x := v.(type) {
 	case nil:
-		return memory{}, errors.New("no value is bound")
-	case *gorgonia.F64:
-		if x != nil {
-			return memory{Array: kernel.Array{Ptr: unsafe.Pointer(x), Len: 1, Type: kernel.Float64}}, nil
-		}
-	case *gorgonia.F32:
-		if x != nil {
-			return memory{Array: kernel.Array{Ptr: unsafe.Pointer(x), Len: 1, Type: kernel.Float32}}, nil
-		}
-	case *gorgonia.I64:
-		if x != nil {
-			return memory{Array: kernel.Array{Ptr: unsafe.Pointer(x), Len: 1, Type: kernel.Int64}}, nil
-		}
-	case *gorgonia.I:
-		if x != nil && strconv.IntSize == 64 {
-			return memory{Array: kernel.Array{Ptr: unsafe.Pointer(x), Len: 1, Type: kernel.Int64}}, nil
-		}
+		return errors.New("no value is bound")
 	case *tensor.Dense:
 		if x != nil {
-			return denseMemory(x)
+			return m.findDense(x)
+		}
+	case *gorgonia.F64:
+		m.Array = kernel.Array{Ptr: unsafe.Pointer(x), Len: 1, Type: kernel.Float64}
+	case *gorgonia.F32:
+		m.Array = kernel.Array{Ptr: unsafe.Pointer(x), Len: 1, Type: kernel.Float32}
+	case *gorgonia.I64:
+		m.Array = kernel.Array{Ptr: unsafe.Pointer(x), Len: 1, Type: kernel.Int64}
+	case *gorgonia.I:
+		if strconv.IntSize == 64 {
+			m.Array = kernel.Array{Ptr: unsafe.Pointer(x), Len: 1, Type: kernel.Int64}
 		}
 	}
-	return memory{}, errors.Errorf("a %T cannot be used: it must be a float32, float64 or int64 scalar or dense tensor", v)
+	if m.Ptr == nil {
+		*m = memory{}
+		return errors.Errorf("a %T cannot be used: it must be a float32, float64 or int64 scalar or dense tensor", v)
+	}
+	return nil
 }
 
-func denseMemory(d *tensor.Dense) (memory, error) {
-	m := memory{shape: d.Shape()}
-	n := m.shape.TotalSize()
+func (m *memory) findDense(d *tensor.Dense) error {
+	m.shape = d.Shape()
+	size := 8
+	if d.Dtype() == tensor.Float32 {
+		m.Type, size = kernel.Float32, 4
+	}
+	all, n, strides := len(d.Raw)/size, m.shape.TotalSize(), d.Strides()
 	switch {
 	case !d.IsNativelyAccessible():
-		return m, errors.New("the tensor is not in main memory")
-	case n > 0 && d.IsMasked():
-		return m, errors.New("a masked tensor cannot be used")
+		return errors.New("the tensor is not in main memory")
 	case n == 0:
-		if d.Dtype() == tensor.Float32 {
-			m.Type = kernel.Float32
-		}
-		return m, nil
-	}
-	switch d.Dtype() {
-	case tensor.Float64:
-		m.Array = kernel.Of(d.Float64s())
-	case tensor.Float32:
-		m.Array = kernel.Of(d.Float32s())
-	case tensor.Int64:
-		m.Array = kernel.Of(d.Int64s())
+		return nil
+	case len(d.Mask()) > 0 && d.IsMasked():
+		return errors.New("a masked tensor cannot be used")
+	case m.Type == kernel.Float32, d.Dtype() == tensor.Float64:
+	case d.Dtype() == tensor.Int64:
+		m.Type = kernel.Int64
 	default:
-		return m, errors.Errorf("dtype %v cannot be used: it must be float32, float64 or int64", d.Dtype())
+		return errors.Errorf("dtype %v cannot be used: it must be float32, float64 or int64", d.Dtype())
 	}
-	strides := d.Strides()
 	if len(strides) < len(m.shape) {
-		return m, errors.Errorf("shape %v with strides %v cannot be read", m.shape, strides)
+		return errors.Errorf("shape %v with strides %v cannot be read", m.shape, strides)
 	}
+	m.Ptr, m.Len = unsafe.Pointer(unsafe.SliceData(d.Raw)), n
 	next, last := 1, 0
 	for i := len(m.shape) - 1; i >= 0; i-- {
 		if m.shape[i] != 1 && strides[i] != next {
-			m.strides = strides
+			m.strides, m.Len = strides, all
 		}
 		next *= m.shape[i]
 		last += (m.shape[i] - 1) * strides[i]
 	}
-	if last >= m.Len {
-		return m, errors.Errorf("shape %v with strides %v does not fit its %d elements", m.shape, strides, m.Len)
+	if last >= all {
+		return errors.Errorf("shape %v with strides %v does not fit its %d elements", m.shape, strides, all)
 	}
-	if m.strides == nil {
-		m.Len = n
-	}
-	return m, nil
+	return nil
+}
+
+// memoryOf is find for a value that is looked at once.
+func memoryOf(v gorgonia.Value) (m memory, err error) {
+	err = m.find(v)
+	return m, err
 }
 
 // transfer copies the elements of a strided view, in the order of its indices, to flat or, if out, back from it.
-func transfer[T float32 | float64 | int64](m memory, flat []T, out bool) {
-	all := unsafe.Slice((*T)(m.Ptr), m.Len)
-	index := make([]int, len(m.shape))
-	at := 0
-	for i := range flat {
-		if out {
-			all[at] = flat[i]
-		} else {
-			flat[i] = all[at]
-		}
-		for k := len(index) - 1; k >= 0; k-- {
-			index[k]++
-			at += m.strides[k]
-			if index[k] < m.shape[k] {
-				break
-			}
-			at -= index[k] * m.strides[k]
-			index[k] = 0
+func (m *memory) transfer(flat kernel.Array, out bool) {
+	if m.Type == kernel.Float32 {
+		transfer(m.shape, m.strides, unsafe.Slice((*float32)(m.Ptr), m.Len), unsafe.Slice((*float32)(flat.Ptr), flat.Len), out)
+	} else { // integers are moved as bits
+		transfer(m.shape, m.strides, unsafe.Slice((*uint64)(m.Ptr), m.Len), unsafe.Slice((*uint64)(flat.Ptr), flat.Len), out)
+	}
+}
+
+// transfer handles one axis, and calls itself for the next. It returns the rest of flat; out of an empty flat come zeros.
+func transfer[T float32 | uint64](shape tensor.Shape, strides []int, all, flat []T, out bool) []T {
+	for i := range shape[0] {
+		switch at := all[i*strides[0]:]; {
+		case len(shape) > 1:
+			flat = transfer(shape[1:], strides[1:], at, flat, out)
+		case len(flat) == 0:
+			at[0] = 0
+		case out:
+			at[0], flat = flat[0], flat[1:]
+		default:
+			flat[0], flat = at[0], flat[1:]
 		}
 	}
+	return flat
 }
 
 // binding ties a leaf to the memory of its value in one run.
 type binding struct {
 	memory
-	f32 []float32 // the elements of a strided view in reading order
-	f64 []float64
-	i64 []int64
+	copied kernel.Array // the elements of a strided view in reading order; it stays for the next run
 }
 
 // bind checks that a value has a dtype and a shape, and gives its elements in reading order: in place, or for a view that
 // has to be read through strides, in a copy.
 func (b *binding) bind(v gorgonia.Value, dt tensor.Dtype, shape tensor.Shape) (kernel.Array, error) {
-	m, err := memoryOf(v)
-	switch {
+	m := &b.memory
+	switch err := m.find(v); {
 	case err != nil:
 		return kernel.Array{}, err
 	case v.Dtype() != dt:
@@ -139,36 +138,20 @@ func (b *binding) bind(v gorgonia.Value, dt tensor.Dtype, shape tensor.Shape) (k
 	case !m.shape.Eq(shape):
 		return kernel.Array{}, errors.Errorf("its value has shape %v, not %v", m.shape, shape)
 	}
-	b.memory = m
 	if m.strides == nil {
 		return m.Array, nil
 	}
-	n := m.shape.TotalSize()
-	switch m.Type {
-	case kernel.Float32:
-		b.f32 = resize(b.f32, n)
-		transfer(m, b.f32, false)
-		return kernel.Of(b.f32), nil
-	case kernel.Int64:
-		b.i64 = resize(b.i64, n)
-		transfer(m, b.i64, false)
-		return kernel.Of(b.i64), nil
+	if n := m.shape.TotalSize(); b.copied.Len != n || b.copied.Type != m.Type {
+		b.copied = kernel.Array{Ptr: unsafe.Pointer(unsafe.SliceData(make([]uint64, n))), Len: n, Type: m.Type}
 	}
-	b.f64 = resize(b.f64, n)
-	transfer(m, b.f64, false)
-	return kernel.Of(b.f64), nil
+	m.transfer(b.copied, false)
+	return b.copied, nil
 }
 
 // flush writes a strided view's copy back.
 func (b *binding) flush() {
-	switch {
-	case b.strides == nil:
-	case b.Type == kernel.Float32:
-		transfer(b.memory, b.f32, true)
-	case b.Type == kernel.Int64:
-		transfer(b.memory, b.i64, true)
-	default:
-		transfer(b.memory, b.f64, true)
+	if b.strides != nil {
+		b.transfer(b.copied, true)
 	}
 }
 
@@ -186,13 +169,6 @@ func copyValue(dst, src gorgonia.Value) error {
 	kernel.Copy(to, from)
 	d.flush()
 	return nil
-}
-
-func resize[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	return s[:n]
 }
 
 // dtypeOf is n.Dtype without its panic for nodes that have no type, such as Read statements.
@@ -231,54 +207,79 @@ func ScalarValue(v gorgonia.Value) (float64, error) {
 	return m.Scalar(), nil
 }
 
+// Zeroer sets values to zero. It owns scratch memory, so that it allocates nothing when it is used again: use it from one
+// goroutine at a time.
+type Zeroer struct {
+	keep  []span
+	clear []memory
+	at    []int // by value: where among the spans it was found last time
+}
+
+type span struct {
+	lo, hi uintptr
+	index  int
+	reach  uintptr // the end of this one and all before it
+}
+
 // Zero sets values to zero, in place, except those that share memory with one of the values in keep. An error leaves all as
 // they were.
-func Zero(values, keep []gorgonia.Value) error {
-	type span struct{ lo, hi uintptr }
-	var kept []span
-	for _, v := range keep {
-		m, err := memoryOf(v)
-		if err != nil {
+func (z *Zeroer) Zero(values, keep []gorgonia.Value) error {
+	if len(z.keep) != len(keep) {
+		z.keep = make([]span, len(keep))
+		for i := range z.keep {
+			z.keep[i].index = i
+		}
+	}
+	var m memory
+	for i := range z.keep { // in the order of last time, which is mostly that of this time
+		k := &z.keep[i]
+		if err := m.find(keep[k.index]); err != nil {
 			return errors.Wrap(err, "graphops: Zero")
 		}
-		lo, hi := m.Bytes()
-		kept = append(kept, span{lo, hi})
+		k.lo, k.hi = m.Bytes()
 	}
-	slices.SortFunc(kept, func(a, b span) int { return cmp.Compare(a.lo, b.lo) })
-	for i := 1; i < len(kept); i++ { // so that the ends rise too
-		kept[i].hi = max(kept[i].hi, kept[i-1].hi)
+	slices.SortFunc(z.keep, func(a, b span) int { return cmp.Compare(a.lo, b.lo) })
+	var reach uintptr
+	for i := range z.keep {
+		reach = max(reach, z.keep[i].hi)
+		z.keep[i].reach = reach
 	}
-	var clear []memory
-	for _, v := range values {
-		m, err := memoryOf(v)
-		if err != nil {
+	if len(z.at) != len(values) {
+		z.at = make([]int, len(values))
+	}
+	defer func() { // whatever happens, hold no one's memory
+		clear(z.clear)
+		z.clear = z.clear[:0]
+	}()
+	for i, v := range values {
+		if err := m.find(v); err != nil {
 			return errors.Wrap(err, "graphops: Zero")
 		}
-		lo, hi := m.Bytes()
-		i, _ := slices.BinarySearchFunc(kept, hi, func(s span, hi uintptr) int { return cmp.Compare(s.lo, hi) })
-		if i == 0 || kept[i-1].hi <= lo {
-			clear = append(clear, m)
+		if lo, hi := m.Bytes(); !z.kept(lo, hi, &z.at[i]) {
+			z.clear = append(z.clear, m)
 		}
 	}
-	for _, m := range clear {
-		m.zero()
+	for i := range z.clear {
+		z.clear[i].zero()
 	}
 	return nil
 }
 
+// kept reports whether memory overlaps with what is kept. at is where to look first.
+func (z *Zeroer) kept(lo, hi uintptr, at *int) bool {
+	i, n := *at, len(z.keep) // the first i begin before hi
+	if i > n || i > 0 && z.keep[i-1].lo >= hi || i < n && z.keep[i].lo < hi {
+		i, _ = slices.BinarySearchFunc(z.keep, hi, func(s span, hi uintptr) int { return cmp.Compare(s.lo, hi) })
+		*at = i
+	}
+	return i > 0 && z.keep[i-1].reach > lo
+}
+
 // zero sets the elements to zero, and nothing between them.
-func (m memory) zero() {
+func (m *memory) zero() {
 	if m.strides == nil {
 		kernel.Zero(m.Array)
-		return
-	}
-	n := m.shape.TotalSize()
-	switch m.Type {
-	case kernel.Float32:
-		transfer(m, make([]float32, n), true)
-	case kernel.Int64:
-		transfer(m, make([]int64, n), true)
-	default:
-		transfer(m, make([]float64, n), true)
+	} else {
+		m.transfer(kernel.Array{}, true)
 	}
 }

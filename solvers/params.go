@@ -14,15 +14,25 @@ type params struct {
 	node   map[weak.Pointer[gorgonia.Node]]string
 	other  map[gorgonia.ValueGrad]string // that are no nodes and either nameless or, last time, of a name that several had
 	form   map[string]form
-	serial int // of the last nameless one
+	serial int     // of the last nameless one
+	last   *naming // that was kept
 }
 
-// naming is a list of names that is not kept yet, as what is done with it may still be refused.
+// naming is a list of names. What is done with it may be refused; else it is kept, and is good for the same model again.
 type naming struct {
-	model  []gorgonia.ValueGrad
+	model  []gorgonia.ValueGrad // nil once it is kept
 	names  []string
 	twin   []bool
 	serial int
+	known  []identity // once it is kept
+	step   *stepPlan  // of the last step with it
+}
+
+// identity is how a parameter is known again: as a node, as another object, or by its own name.
+type identity struct {
+	node  weak.Pointer[gorgonia.Node]
+	other gorgonia.ValueGrad
+	own   string
 }
 
 // form is what may not change about a parameter.
@@ -34,12 +44,15 @@ type form struct {
 // name finds the names of a list of parameters. Those that were seen before keep theirs; a new one takes its own name,
 // numbered where another parameter of the list or of the same graph has it.
 func (p *params) name(model []gorgonia.ValueGrad) (*naming, error) {
+	if p.last != nil && p.again(model) {
+		return p.last, nil
+	}
 	out := &naming{model: model, names: make([]string, len(model)), twin: make([]bool, len(model)), serial: p.serial}
 	used := map[string]bool{}
 	for i, m := range model {
-		if v := reflect.ValueOf(m); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		if absent(m) {
 			return nil, errors.Errorf("solvers: parameter %d is nil", i)
-		} else if !v.Comparable() {
+		} else if !identifiable(reflect.ValueOf(m)) {
 			return nil, errors.Errorf("solvers: parameter %d is a %T, which has no identity; hand over a pointer", i, m)
 		}
 		name, ok := p.known(m)
@@ -76,20 +89,61 @@ func (p *params) name(model []gorgonia.ValueGrad) (*naming, error) {
 	return out, nil
 }
 
+// again reports whether a model is that of the last naming, for which name would find the same names. Nodes and nameless
+// parameters have to be the same ones; of others only the names count.
+func (p *params) again(model []gorgonia.ValueGrad) bool {
+	known := p.last.known
+	if len(model) != len(known) {
+		return false
+	}
+	for i, m := range model {
+		if n := asNode(m); n != nil {
+			if known[i].node.Value() != n {
+				return false
+			}
+			continue
+		}
+		switch k := &known[i]; {
+		case k.other != nil:
+			if m != k.other {
+				return false
+			}
+		case k.own == "" || absent(m) || !identifiable(reflect.ValueOf(m)) || ownName(m) != k.own || p.other[m] != "":
+			return false
+		}
+	}
+	return true
+}
+
 // keep remembers names from now on.
 func (p *params) keep(n *naming) {
+	n.step = nil
+	if n == p.last {
+		return
+	}
 	if p.node == nil {
 		p.node, p.other, p.form = map[weak.Pointer[gorgonia.Node]]string{}, map[gorgonia.ValueGrad]string{}, map[string]form{}
 	}
 	p.prune()
 	p.serial = n.serial
+	n.known = make([]identity, len(n.model))
 	for i, m := range n.model {
 		if node := asNode(m); node != nil {
-			p.node[weak.Make(node)] = n.names[i]
-		} else if n.twin[i] || ownName(m) == "" {
-			p.other[m] = n.names[i]
+			n.known[i].node = weak.Make(node)
+			p.node[n.known[i].node] = n.names[i]
+		} else if own := ownName(m); n.twin[i] || own == "" {
+			n.known[i].other, p.other[m] = m, n.names[i]
+		} else {
+			n.known[i].own = own
 		}
 	}
+	p.last = n
+	for i, m := range n.model {
+		if name, ok := p.known(m); ok && name != n.names[i] { // it is listed twice, which name refuses from now on
+			p.last = nil
+		}
+	}
+	n.model = nil
 }
 
 // known is the name that a parameter got before.
@@ -136,6 +190,24 @@ func (p *params) check(name string, f form) error {
 		return errors.Errorf("solvers: parameter %q is %v of shape %v, but was %v of shape %v", name, f.dt, f.shape, old.dt, old.shape)
 	}
 	return nil
+}
+
+// identifiable is Value.Comparable, which allocates memory at each call.
+func identifiable(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if !identifiable(v.Field(i)) {
+				return false
+			}
+		}
+		return true
+	case reflect.Interface:
+		return v.IsNil() || identifiable(v.Elem())
+	case reflect.Array:
+		return v.Comparable()
+	}
+	return v.Type().Comparable()
 }
 
 func asNode(m gorgonia.ValueGrad) *gorgonia.Node {

@@ -137,7 +137,7 @@ func TestSwitchedOff(t *testing.T) {
 		require.NoError(t, s.Reset())
 		require.NoError(t, s.Set(c.name, 0))
 		require.InDeltaSlice(t, off, run(s), 1e-15, c.name)
-		s.plans = nil // as for other parameters
+		s.rebuild() // as for other parameters
 		require.NoError(t, s.Reset())
 		require.NoError(t, s.Set(c.name, c.on))
 		require.InDeltaSlice(t, on, run(s), 1e-15, c.name)

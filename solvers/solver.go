@@ -27,6 +27,7 @@ type Solver struct {
 	bound    map[string]*gorgonia.Node
 	params   params
 	plans    []*stepPlan
+	batch    batch
 	warned   bool
 }
 
@@ -209,9 +210,12 @@ func (s *Solver) Bind(name string, n *gorgonia.Node) error {
 		return errors.Errorf("solvers: %s: node %q is %v, but must be float32 or float64", full, n.Name(), n.Dtype())
 	}
 	s.bound[full] = n
-	s.plans = nil
+	s.rebuild()
 	return nil
 }
+
+// rebuild lets Step compile its plans anew.
+func (s *Solver) rebuild() { s.plans, s.params.last = nil, nil }
 
 // hyper resolves the name of a hyperparameter.
 func (s *Solver) hyper(name string) (full string, rule *ruleInfo, f field, err error) {

@@ -18,6 +18,8 @@ import (
 // State belongs to parameters by name, never by position: the model may be reordered or be a part of the last one. An error
 // (a missing gradient, a changed shape, two parameters that share memory) names the parameter and leaves everything as it
 // was. A machine that is not Reset between runs computes nothing, and Step then gets gradients of zero.
+//
+// From the second step on the same model, Step allocates no memory.
 func (s *Solver) Step(model []gorgonia.ValueGrad) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -35,9 +37,9 @@ func (s *Solver) Step(model []gorgonia.ValueGrad) (err error) {
 		return err
 	}
 	names := named.names
-	var keep []string
-	var values, grads []gorgonia.Value
-	var owned []gorgonia.Value
+	b := &s.batch
+	defer b.clear()
+	p := named.step // the plan of the last step, as long as all is as it was then
 	for i, m := range model {
 		v := m.Value()
 		if absent(v) {
@@ -54,32 +56,54 @@ func (s *Solver) Step(model []gorgonia.ValueGrad) (err error) {
 		if absent(g) {
 			return errors.Errorf("solvers: parameter %q has no gradient yet: run the machine first", names[i])
 		}
-		if err := s.checkStep(names[i], v, g); err != nil {
-			return err
+		if p == nil || !p.takes(len(b.names), names[i], v, g) {
+			p = nil
+			if err := s.checkStep(names[i], v, g); err != nil {
+				return err
+			}
 		}
-		keep, values, grads = append(keep, names[i]), append(values, v), append(grads, g)
+		b.names, b.values, b.grads = append(b.names, names[i]), append(b.values, v), append(b.grads, g)
 		if n := asNode(m); n == nil || n.Deriv() == nil || n.Deriv().Value() != g {
-			owned = append(owned, g)
+			b.owned = append(b.owned, g)
 		}
 	}
-	if len(keep) == 0 {
+	if len(b.names) == 0 {
 		return errors.New("solvers: no parameter has a gradient")
 	}
-	p, err := s.plan(keep, values, names)
-	if err != nil {
+	if p == nil || len(p.names) != len(b.names) {
+		if p, err = s.plan(b.names, b.values, names); err != nil {
+			return err
+		}
+	}
+	if err := p.run(b.values, b.grads); err != nil {
 		return err
 	}
-	if err := p.run(values, grads); err != nil {
-		return err
-	}
+	again := named.step == p
 	s.params.keep(named)
-	for i, name := range keep {
-		s.params.form[name] = form{values[i].Dtype(), values[i].Shape().Clone()}
+	if !again {
+		for i, name := range p.names {
+			s.params.form[name] = p.forms[i]
+		}
 	}
-	return graphops.Zero(owned, values)
+	named.step = p
+	return p.zero.Zero(b.owned, b.values)
 }
 
-func absent(v gorgonia.Value) bool {
+// batch is what one step works on. Each step uses the solver's again, so that it allocates nothing.
+type batch struct {
+	names                []string // of the parameters that have gradients
+	values, grads, owned []gorgonia.Value
+}
+
+// clear lets go of all values, so that the memory of gradients is free between steps.
+func (b *batch) clear() {
+	clear(b.values)
+	clear(b.grads)
+	clear(b.owned)
+	b.names, b.values, b.grads, b.owned = b.names[:0], b.values[:0], b.grads[:0], b.owned[:0]
+}
+
+func absent(v any) bool {
 	r := reflect.ValueOf(v)
 	return !r.IsValid() || r.Kind() == reflect.Pointer && r.IsNil()
 }
@@ -102,11 +126,27 @@ type stepPlan struct {
 	names  []string
 	forms  []form
 	plan   *graphops.Plan
-	param  map[*gorgonia.Node]int // leaf → parameter
-	grad   map[*gorgonia.Node]int // leaf → gradient of parameter
-	hyper  map[*gorgonia.Node]*gorgonia.Node
+	source map[*gorgonia.Node]source
+	leaves []source // of the plan, in its order
 	values []gorgonia.Value
+	zero   graphops.Zeroer
 }
+
+// source says where a step finds the value of a leaf: the zero source is the store.
+type source struct {
+	kind  sourceKind
+	index int            // of a parameter or of its gradient
+	node  *gorgonia.Node // of the user's, for a hyperparameter
+}
+
+type sourceKind uint8
+
+const (
+	state sourceKind = iota
+	parameter
+	gradient
+	hyper
+)
 
 // maxPlans bounds the plans that a solver keeps, for those who step ever other parts of a model.
 const maxPlans = 64
@@ -132,7 +172,10 @@ func (s *Solver) plan(names []string, values []gorgonia.Value, all []string) (*s
 	if p.plan, err = graphops.Compile(p.b.updates, graphops.From(s.store)); err != nil {
 		return nil, err
 	}
-	p.values = make([]gorgonia.Value, len(p.plan.Leaves()))
+	for _, n := range p.plan.Leaves() {
+		p.leaves = append(p.leaves, p.source[n])
+	}
+	p.values = make([]gorgonia.Value, len(p.leaves))
 	if len(s.plans) == maxPlans {
 		s.plans = s.plans[1:]
 	}
@@ -145,32 +188,40 @@ func (p *stepPlan) fits(names []string, values []gorgonia.Value) bool {
 		return false
 	}
 	for i, v := range values {
-		if v.Dtype() != p.forms[i].dt || !slices.Equal(v.Shape(), p.forms[i].shape) {
+		if !p.forms[i].is(v) {
 			return false
 		}
 	}
 	return true
 }
 
+// takes reports whether a value and its gradient fit the k-th parameter.
+func (p *stepPlan) takes(k int, name string, v, g gorgonia.Value) bool {
+	return k < len(p.names) && p.names[k] == name && p.forms[k].is(v) && p.forms[k].is(g)
+}
+
+func (f *form) is(v gorgonia.Value) bool {
+	return v.Dtype() == f.dt && slices.Equal(v.Shape(), f.shape)
+}
+
 // private builds the update for parameters and gradients that are inputs of a graph of their own; all are the names of those
 // that get no step, too.
 func (s *Solver) private(names []string, forms []form, all []string, store *graphops.Store, trial bool) (*stepPlan, error) {
 	g := gorgonia.NewGraph()
-	p := &stepPlan{names: slices.Clone(names), forms: forms, param: map[*gorgonia.Node]int{}, grad: map[*gorgonia.Node]int{},
-		hyper: map[*gorgonia.Node]*gorgonia.Node{}}
+	p := &stepPlan{names: slices.Clone(names), forms: forms, source: map[*gorgonia.Node]source{}}
 	input := func(dt tensor.Dtype, shape tensor.Shape, kind, name string) *gorgonia.Node {
 		return gorgonia.NewTensor(g, dt, len(shape), gorgonia.WithShape(shape...), gorgonia.WithName(kind+" "+name))
 	}
 	steps := make([]Step, len(names))
 	for i, f := range forms {
 		w, d := input(f.dt, f.shape, "parameter", names[i]), input(f.dt, f.shape, "gradient of", names[i])
-		p.param[w], p.grad[d] = i, i
+		p.source[w], p.source[d] = source{kind: parameter, index: i}, source{kind: gradient, index: i}
 		steps[i] = Step{Param{names[i], w}, graphops.Of(w), graphops.Of(d)}
 	}
 	bound := map[string]*gorgonia.Node{}
 	for name, n := range s.bound {
 		bound[name] = input(n.Dtype(), tensor.ScalarShape(), "hyperparameter", name)
-		p.hyper[bound[name]] = n
+		p.source[bound[name]] = source{kind: hyper, node: n}
 	}
 	var err error
 	p.b, err = s.build(&build{g: g, store: store, bound: bound, names: all, trial: trial}, steps)
@@ -178,17 +229,16 @@ func (s *Solver) private(names []string, forms []form, all []string, store *grap
 }
 
 func (p *stepPlan) run(values, grads []gorgonia.Value) error {
-	for k, n := range p.plan.Leaves() {
-		if i, ok := p.param[n]; ok {
-			p.values[k] = values[i]
-		} else if i, ok := p.grad[n]; ok {
-			p.values[k] = grads[i]
-		} else if h := p.hyper[n]; h != nil {
-			p.values[k] = h.Value()
-		} else {
-			p.values[k] = nil // the store's
+	defer clear(p.values)
+	for k := range p.leaves {
+		switch l := &p.leaves[k]; l.kind {
+		case parameter:
+			p.values[k] = values[l.index]
+		case gradient:
+			p.values[k] = grads[l.index]
+		case hyper:
+			p.values[k] = l.node.Value()
 		}
 	}
-	defer clear(p.values)
 	return p.plan.Run(p.values)
 }
