@@ -3,13 +3,14 @@ package graphops
 import (
 	"fmt"
 	"sync"
-	"unsafe"
 
 	"github.com/pkg/errors"
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/gonum"
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
+
+	"optimop/graphops/internal/kernel"
 )
 
 // product is a matrix product of which either operand may be transposed. Gradients makes it in the place of the two that
@@ -105,27 +106,20 @@ func (p *product) Do(in ...gorgonia.Value) (out gorgonia.Value, err error) {
 	defer rescue(&err, p.name)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	var x [2]kernel.Array
 	for i, v := range in {
-		if _, err := p.bound[i].bind(v, p.dt, p.shapes[i]); err != nil {
+		if x[i], err = p.bound[i].bind(v, p.dt, p.shapes[i]); err != nil {
 			return nil, errors.Wrapf(err, "graphops: %s: operand %d", p.name, i)
 		}
 	}
 	c := tensor.New(tensor.Of(p.dt), tensor.WithShape(p.dims...))
 	use := gorgonia.WhichBLAS()
 	if p.dt == tensor.Float32 {
-		multiply(p, operand(&p.bound[0], p.bound[0].f32), operand(&p.bound[1], p.bound[1].f32), c.Float32s(), &p.f32, use.Sgemm)
+		multiply(p, kernel.Elements[float32](x[0]), kernel.Elements[float32](x[1]), c.Float32s(), &p.f32, use.Sgemm)
 	} else {
-		multiply(p, operand(&p.bound[0], p.bound[0].f64), operand(&p.bound[1], p.bound[1].f64), c.Float64s(), &p.f64, use.Dgemm)
+		multiply(p, kernel.Elements[float64](x[0]), kernel.Elements[float64](x[1]), c.Float64s(), &p.f64, use.Dgemm)
 	}
 	return c, nil
-}
-
-// operand is the elements of a bound value, row by row. flat has them if the value is a strided view.
-func operand[T float32 | float64](b *binding, flat []T) []T {
-	if b.strides != nil {
-		return flat
-	}
-	return unsafe.Slice((*T)(b.Ptr), b.Len)
 }
 
 type gemm[T any] func(ta, tb blas.Transpose, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int)
@@ -134,8 +128,10 @@ func multiply[T float32 | float64](p *product, a, b, c []T, scratch *[]T, mul ge
 	ta, tb := p.transposed[0], p.transposed[1]
 	if _, slow := gorgonia.WhichBLAS().(gonum.Implementation); slow && ta && !tb {
 		// Gonum takes nearly twice as long for Aᵀ·B as for A·B, and adds the terms of an element in the same order for both.
-		*scratch = resize(*scratch, len(a))
-		transpose(*scratch, a, p.k, p.m)
+		if len(*scratch) != len(a) {
+			*scratch = make([]T, len(a))
+		}
+		kernel.Transposed(p.k, p.m, *scratch, a)
 		a, ta = *scratch, false
 	}
 	flag, lda, ldb := [2]blas.Transpose{blas.NoTrans, blas.NoTrans}, p.k, p.n
@@ -146,18 +142,4 @@ func multiply[T float32 | float64](p *product, a, b, c []T, scratch *[]T, mul ge
 		flag[1], ldb = blas.Trans, p.k
 	}
 	mul(flag[0], flag[1], p.m, p.n, p.k, 1, a, lda, b, ldb, 0, c, p.n)
-}
-
-// transpose writes a matrix of r rows of c elements by columns, in squares that fit the cache.
-func transpose[T any](dst, src []T, r, c int) {
-	const side = 16
-	for i0 := 0; i0 < r; i0 += side {
-		for j0 := 0; j0 < c; j0 += side {
-			for i := i0; i < min(i0+side, r); i++ {
-				for j := j0; j < min(j0+side, c); j++ {
-					dst[j*r+i] = src[i*c+j]
-				}
-			}
-		}
-	}
 }

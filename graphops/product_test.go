@@ -8,6 +8,8 @@ import (
 	"gonum.org/v1/gonum/blas/gonum"
 	G "gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
+
+	"optimop/graphops/internal/kernel"
 )
 
 // otherBLAS is Gonum's under another type, for which no product is arranged in another way.
@@ -60,7 +62,7 @@ func TestProductArrangements(t *testing.T) {
 				shape := []int{r, c}
 				if transposed != view { // the memory holds columns
 					flipped := make([]float64, len(x))
-					transpose(flipped, x, r, c)
+					kernel.Transposed(r, c, flipped, x)
 					x, shape = flipped, []int{c, r}
 				}
 				d := dense(dt, shape, x...)

@@ -39,7 +39,8 @@ func Of[T float32 | float64 | int64](s []T) Array {
 	return Array{unsafe.Pointer(unsafe.SliceData(s)), len(s), t}
 }
 
-func elements[T float](a Array) []T { return unsafe.Slice((*T)(a.Ptr), a.Len) }
+// Elements views an array, of that type, as a slice.
+func Elements[T float](a Array) []T { return unsafe.Slice((*T)(a.Ptr), a.Len) }
 
 // Bytes is the half-open range of addresses that the array covers.
 func (a Array) Bytes() (lo, hi uintptr) {

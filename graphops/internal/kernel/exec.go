@@ -122,7 +122,7 @@ func interpret[T float](p *Program, wk *worker, regs []T, t part) {
 		hi := min(lo+strip, t.hi)
 		compute(regs, ps, p.arrays, lo, hi)
 		for i := range ps.stores {
-			dst := elements[T](p.array(ps, rowRef{rowStore, i}))
+			dst := Elements[T](p.array(ps, rowRef{rowStore, i}))
 			copy(dst[lo:hi], at(regs, p.arrays, ps.stores[i].reg, lo, hi))
 		}
 		for i := range ps.sums {
@@ -140,7 +140,7 @@ func interpret[T float](p *Program, wk *worker, regs []T, t part) {
 // at is the strip [lo,hi) of an operand.
 func at[T float](regs []T, in []Array, o operand, lo, hi int) []T {
 	if o.kind == array {
-		return elements[T](in[o.index])[lo:hi]
+		return Elements[T](in[o.index])[lo:hi]
 	}
 	return regs[o.index*strip:][:hi-lo]
 }

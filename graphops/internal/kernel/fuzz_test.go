@@ -154,7 +154,9 @@ func (r *random) grow(s *source) {
 	case 8:
 		add(&r.scalars, Node{}, binaryOps[s.pick(len(binaryOps))], s.of(r.scalars), s.of(r.scalars))
 	case 9: // what the fused instructions are made of
-		scale := func(x int) int { return r.b.Add(Node{Op: Mul, Elem: true, Type: r.typ, Len: r.n, Args: [3]int{x, s.of(r.scalars)}}) }
+		scale := func(x int) int {
+			return r.b.Add(Node{Op: Mul, Elem: true, Type: r.typ, Len: r.n, Args: [3]int{x, s.of(r.scalars)}})
+		}
 		add(&r.tensors, elem, []Op{Add, Sub}[s.pick(2)], scale(tensor()), []int{tensor(), scale(tensor())}[s.pick(2)])
 	case 10:
 		root := r.b.Add(Node{Op: Sqrt, Elem: true, Type: r.typ, Len: r.n, Args: [3]int{tensor()}})
@@ -192,9 +194,9 @@ func (r *random) fill(s *source) {
 	for _, a := range r.arrays {
 		for i := range a.Len {
 			if a.Type == Float32 {
-				elements[float32](a)[i] = float32(next())
+				Elements[float32](a)[i] = float32(next())
 			} else {
-				elements[float64](a)[i] = next()
+				Elements[float64](a)[i] = next()
 			}
 		}
 	}

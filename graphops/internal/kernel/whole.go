@@ -112,12 +112,12 @@ func (p *Program) evaluate(k int) {
 }
 
 func rearrange[T float](p *Program, w *whole) {
-	d, a := elements[T](w.value), elements[T](p.arrays[w.args[0]])
+	d, a := Elements[T](w.value), Elements[T](p.arrays[w.args[0]])
 	switch w.op {
 	case MatMul:
 		p.gemm(w.dims[0], w.dims[1], w.dims[2], p.arrays[w.args[0]], p.arrays[w.args[1]], w.value)
 	case Transpose:
-		transpose(w.dims[0], w.dims[1], d, a)
+		Transposed(w.dims[0], w.dims[1], d, a)
 	case SumAlong:
 		if len(w.sums) != len(d) {
 			w.sums = make([]float64, len(d))
@@ -156,14 +156,14 @@ func rearrange[T float](p *Program, w *whole) {
 	}
 }
 
-// transpose goes by tiles, so that what it reads and writes stays in the cache.
-func transpose[T float](rows, columns int, d, a []T) {
+// Transposed writes a matrix by columns. It goes by tiles, so that what it reads and writes stays in the cache.
+func Transposed[T float](rows, columns int, dst, src []T) {
 	const tile = 32
 	for i0 := 0; i0 < rows; i0 += tile {
 		for j0 := 0; j0 < columns; j0 += tile {
 			for i := i0; i < min(i0+tile, rows); i++ {
 				for j := j0; j < min(j0+tile, columns); j++ {
-					d[j*rows+i] = a[i*columns+j]
+					dst[j*rows+i] = src[i*columns+j]
 				}
 			}
 		}
@@ -219,9 +219,9 @@ func (p *Program) gemm(m, k, n int, a, b, c Array) {
 		return
 	}
 	if c.Type == Float32 {
-		p.blas.Sgemm(blas.NoTrans, blas.NoTrans, m, n, k, 1, elements[float32](a), k, elements[float32](b), n, 0, elements[float32](c), n)
+		p.blas.Sgemm(blas.NoTrans, blas.NoTrans, m, n, k, 1, Elements[float32](a), k, Elements[float32](b), n, 0, Elements[float32](c), n)
 	} else {
-		p.blas.Dgemm(blas.NoTrans, blas.NoTrans, m, n, k, 1, elements[float64](a), k, elements[float64](b), n, 0, elements[float64](c), n)
+		p.blas.Dgemm(blas.NoTrans, blas.NoTrans, m, n, k, 1, Elements[float64](a), k, Elements[float64](b), n, 0, Elements[float64](c), n)
 	}
 }
 

@@ -338,9 +338,9 @@ func instructions() []instruction {
 			along("AddToStore", "array 1 ← a ← array 0 + a·scalar 0", false, true),
 			along("SubFromStore", "array 1 ← a ← array 0 − a·scalar 0", true, true),
 			overRoot("OverRoot", "a ← a / (√b + scalar 0)", false, false),
-		overRoot("OverScaledRoot", "a ← a / (√(b·scalar 1) + scalar 0)", true, false),
-		overRoot("ScaledOverScaledRoot", "a ← a·scalar 2 / (√(b·scalar 1) + scalar 0)", true, true),
-		{name: "SqrtAdd", doc: "a ← √a + scalar 0", emit: func(v *vector, a, _ int) {
+			overRoot("OverScaledRoot", "a ← a / (√(b·scalar 1) + scalar 0)", true, false),
+			overRoot("ScaledOverScaledRoot", "a ← a·scalar 2 / (√(b·scalar 1) + scalar 0)", true, true),
+			{name: "SqrtAdd", doc: "a ← √a + scalar 0", emit: func(v *vector, a, _ int) {
 				v.scalar(0, v.temp(0))
 				each(func(u int) {
 					v.sqrt(v.acc(a, u), v.acc(a, u))
