@@ -32,6 +32,7 @@ type Plan struct {
 	bound   []binding
 	arrays  []kernel.Array
 	span    func(leaf int) (lo, hi uintptr)
+	strided bool // a value of this run is read through strides
 }
 
 type planConfig struct {
@@ -172,6 +173,7 @@ func (p *Plan) Run(values []gorgonia.Value) error {
 		return errors.Errorf("graphops: %d values for %d leaves", len(values), len(p.leaves))
 	}
 	defer p.release()
+	p.strided = false
 	for _, st := range p.also {
 		if st != nil {
 			if _, err := st.legal(); err != nil {
@@ -184,7 +186,11 @@ func (p *Plan) Run(values []gorgonia.Value) error {
 			return errors.Wrapf(err, "graphops: %s", nodeName(p.leaves[i]))
 		}
 	}
-	if err := p.prog.Run(p.arrays, p.span); err != nil {
+	span := p.span
+	if !p.strided {
+		span = nil
+	}
+	if err := p.prog.Run(p.arrays, span); err != nil {
 		return p.explain(err)
 	}
 	for i, leaf := range p.targets {
@@ -197,12 +203,15 @@ func (p *Plan) Run(values []gorgonia.Value) error {
 
 // bind finds the memory of a leaf's value.
 func (p *Plan) bind(i int, v gorgonia.Value) (err error) {
-	if s := p.states[i]; s != nil && (v == nil || v == p.leaves[i].Value()) { // another value is a cloned graph's own state
-		if v, err = s.legal(); err != nil {
-			return err
+	if s := p.states[i]; s != nil {
+		if own := p.leaves[i].Value(); v == nil || v == own { // another value is a cloned graph's own state
+			if v, err = s.legalAt(own); err != nil {
+				return err
+			}
 		}
 	}
 	p.arrays[i], err = p.bound[i].bind(v, p.dts[i], p.shapes[i])
+	p.strided = p.strided || p.bound[i].strides != nil
 	return err
 }
 

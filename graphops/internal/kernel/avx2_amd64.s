@@ -2365,225 +2365,306 @@ TEXT ·Store2_32<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ $64, DI
 	JMP (DI)
 
+TEXT ·PutAside0_32<>(SB), NOSPLIT|NOFRAME, $0
+	MOVQ    16(DI), R10
+	ANDQ    SI, R10
+	ADDQ    8(DI), R10
+	VMOVUPS Y0, (R10)
+	VMOVUPS Y1, 32(R10)
+	VMOVUPS Y2, 64(R10)
+	VMOVUPS Y3, 96(R10)
+	ADDQ $64, DI
+	JMP (DI)
+
+TEXT ·PutAside1_32<>(SB), NOSPLIT|NOFRAME, $0
+	MOVQ    16(DI), R10
+	ANDQ    SI, R10
+	ADDQ    8(DI), R10
+	VMOVUPS Y4, (R10)
+	VMOVUPS Y5, 32(R10)
+	VMOVUPS Y6, 64(R10)
+	VMOVUPS Y7, 96(R10)
+	ADDQ $64, DI
+	JMP (DI)
+
+TEXT ·PutAside2_32<>(SB), NOSPLIT|NOFRAME, $0
+	MOVQ    16(DI), R10
+	ANDQ    SI, R10
+	ADDQ    8(DI), R10
+	VMOVUPS Y8, (R10)
+	VMOVUPS Y9, 32(R10)
+	VMOVUPS Y10, 64(R10)
+	VMOVUPS Y11, 96(R10)
+	ADDQ $64, DI
+	JMP (DI)
+
 TEXT ·Sum0_32<>(SB), NOSPLIT|NOFRAME, $0
 	MOVQ         8(DI), R10
+	VMOVUPD      (R10), Y13
 	VCVTPS2PD    X0, Y12
-	VADDPD       (R10), Y12, Y12
-	VMOVUPD      Y12, (R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, (R10)
+	VMOVUPD      32(R10), Y13
 	VEXTRACTF128 $0x01, Y0, X12
 	VCVTPS2PD    X12, Y12
-	VADDPD       32(R10), Y12, Y12
-	VMOVUPD      Y12, 32(R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, 32(R10)
+	VMOVUPD      64(R10), Y13
 	VCVTPS2PD    X1, Y12
-	VADDPD       64(R10), Y12, Y12
-	VMOVUPD      Y12, 64(R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, 64(R10)
+	VMOVUPD      96(R10), Y13
 	VEXTRACTF128 $0x01, Y1, X12
 	VCVTPS2PD    X12, Y12
-	VADDPD       96(R10), Y12, Y12
-	VMOVUPD      Y12, 96(R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, 96(R10)
+	VMOVUPD      128(R10), Y13
 	VCVTPS2PD    X2, Y12
-	VADDPD       128(R10), Y12, Y12
-	VMOVUPD      Y12, 128(R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, 128(R10)
+	VMOVUPD      160(R10), Y13
 	VEXTRACTF128 $0x01, Y2, X12
 	VCVTPS2PD    X12, Y12
-	VADDPD       160(R10), Y12, Y12
-	VMOVUPD      Y12, 160(R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, 160(R10)
+	VMOVUPD      192(R10), Y13
 	VCVTPS2PD    X3, Y12
-	VADDPD       192(R10), Y12, Y12
-	VMOVUPD      Y12, 192(R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, 192(R10)
+	VMOVUPD      224(R10), Y13
 	VEXTRACTF128 $0x01, Y3, X12
 	VCVTPS2PD    X12, Y12
-	VADDPD       224(R10), Y12, Y12
-	VMOVUPD      Y12, 224(R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, 224(R10)
 	ADDQ $64, DI
 	JMP (DI)
 
 TEXT ·Sum1_32<>(SB), NOSPLIT|NOFRAME, $0
 	MOVQ         8(DI), R10
+	VMOVUPD      (R10), Y13
 	VCVTPS2PD    X4, Y12
-	VADDPD       (R10), Y12, Y12
-	VMOVUPD      Y12, (R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, (R10)
+	VMOVUPD      32(R10), Y13
 	VEXTRACTF128 $0x01, Y4, X12
 	VCVTPS2PD    X12, Y12
-	VADDPD       32(R10), Y12, Y12
-	VMOVUPD      Y12, 32(R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, 32(R10)
+	VMOVUPD      64(R10), Y13
 	VCVTPS2PD    X5, Y12
-	VADDPD       64(R10), Y12, Y12
-	VMOVUPD      Y12, 64(R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, 64(R10)
+	VMOVUPD      96(R10), Y13
 	VEXTRACTF128 $0x01, Y5, X12
 	VCVTPS2PD    X12, Y12
-	VADDPD       96(R10), Y12, Y12
-	VMOVUPD      Y12, 96(R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, 96(R10)
+	VMOVUPD      128(R10), Y13
 	VCVTPS2PD    X6, Y12
-	VADDPD       128(R10), Y12, Y12
-	VMOVUPD      Y12, 128(R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, 128(R10)
+	VMOVUPD      160(R10), Y13
 	VEXTRACTF128 $0x01, Y6, X12
 	VCVTPS2PD    X12, Y12
-	VADDPD       160(R10), Y12, Y12
-	VMOVUPD      Y12, 160(R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, 160(R10)
+	VMOVUPD      192(R10), Y13
 	VCVTPS2PD    X7, Y12
-	VADDPD       192(R10), Y12, Y12
-	VMOVUPD      Y12, 192(R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, 192(R10)
+	VMOVUPD      224(R10), Y13
 	VEXTRACTF128 $0x01, Y7, X12
 	VCVTPS2PD    X12, Y12
-	VADDPD       224(R10), Y12, Y12
-	VMOVUPD      Y12, 224(R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, 224(R10)
 	ADDQ $64, DI
 	JMP (DI)
 
 TEXT ·Sum2_32<>(SB), NOSPLIT|NOFRAME, $0
 	MOVQ         8(DI), R10
+	VMOVUPD      (R10), Y13
 	VCVTPS2PD    X8, Y12
-	VADDPD       (R10), Y12, Y12
-	VMOVUPD      Y12, (R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, (R10)
+	VMOVUPD      32(R10), Y13
 	VEXTRACTF128 $0x01, Y8, X12
 	VCVTPS2PD    X12, Y12
-	VADDPD       32(R10), Y12, Y12
-	VMOVUPD      Y12, 32(R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, 32(R10)
+	VMOVUPD      64(R10), Y13
 	VCVTPS2PD    X9, Y12
-	VADDPD       64(R10), Y12, Y12
-	VMOVUPD      Y12, 64(R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, 64(R10)
+	VMOVUPD      96(R10), Y13
 	VEXTRACTF128 $0x01, Y9, X12
 	VCVTPS2PD    X12, Y12
-	VADDPD       96(R10), Y12, Y12
-	VMOVUPD      Y12, 96(R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, 96(R10)
+	VMOVUPD      128(R10), Y13
 	VCVTPS2PD    X10, Y12
-	VADDPD       128(R10), Y12, Y12
-	VMOVUPD      Y12, 128(R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, 128(R10)
+	VMOVUPD      160(R10), Y13
 	VEXTRACTF128 $0x01, Y10, X12
 	VCVTPS2PD    X12, Y12
-	VADDPD       160(R10), Y12, Y12
-	VMOVUPD      Y12, 160(R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, 160(R10)
+	VMOVUPD      192(R10), Y13
 	VCVTPS2PD    X11, Y12
-	VADDPD       192(R10), Y12, Y12
-	VMOVUPD      Y12, 192(R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, 192(R10)
+	VMOVUPD      224(R10), Y13
 	VEXTRACTF128 $0x01, Y11, X12
 	VCVTPS2PD    X12, Y12
-	VADDPD       224(R10), Y12, Y12
-	VMOVUPD      Y12, 224(R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, 224(R10)
 	ADDQ $64, DI
 	JMP (DI)
 
 TEXT ·SumSquares0_32<>(SB), NOSPLIT|NOFRAME, $0
 	MOVQ         8(DI), R10
+	VMOVUPD      (R10), Y13
 	VCVTPS2PD    X0, Y12
 	VMULPD       Y12, Y12, Y12
-	VADDPD       (R10), Y12, Y12
-	VMOVUPD      Y12, (R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, (R10)
+	VMOVUPD      32(R10), Y13
 	VEXTRACTF128 $0x01, Y0, X12
 	VCVTPS2PD    X12, Y12
 	VMULPD       Y12, Y12, Y12
-	VADDPD       32(R10), Y12, Y12
-	VMOVUPD      Y12, 32(R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, 32(R10)
+	VMOVUPD      64(R10), Y13
 	VCVTPS2PD    X1, Y12
 	VMULPD       Y12, Y12, Y12
-	VADDPD       64(R10), Y12, Y12
-	VMOVUPD      Y12, 64(R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, 64(R10)
+	VMOVUPD      96(R10), Y13
 	VEXTRACTF128 $0x01, Y1, X12
 	VCVTPS2PD    X12, Y12
 	VMULPD       Y12, Y12, Y12
-	VADDPD       96(R10), Y12, Y12
-	VMOVUPD      Y12, 96(R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, 96(R10)
+	VMOVUPD      128(R10), Y13
 	VCVTPS2PD    X2, Y12
 	VMULPD       Y12, Y12, Y12
-	VADDPD       128(R10), Y12, Y12
-	VMOVUPD      Y12, 128(R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, 128(R10)
+	VMOVUPD      160(R10), Y13
 	VEXTRACTF128 $0x01, Y2, X12
 	VCVTPS2PD    X12, Y12
 	VMULPD       Y12, Y12, Y12
-	VADDPD       160(R10), Y12, Y12
-	VMOVUPD      Y12, 160(R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, 160(R10)
+	VMOVUPD      192(R10), Y13
 	VCVTPS2PD    X3, Y12
 	VMULPD       Y12, Y12, Y12
-	VADDPD       192(R10), Y12, Y12
-	VMOVUPD      Y12, 192(R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, 192(R10)
+	VMOVUPD      224(R10), Y13
 	VEXTRACTF128 $0x01, Y3, X12
 	VCVTPS2PD    X12, Y12
 	VMULPD       Y12, Y12, Y12
-	VADDPD       224(R10), Y12, Y12
-	VMOVUPD      Y12, 224(R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, 224(R10)
 	ADDQ $64, DI
 	JMP (DI)
 
 TEXT ·SumSquares1_32<>(SB), NOSPLIT|NOFRAME, $0
 	MOVQ         8(DI), R10
+	VMOVUPD      (R10), Y13
 	VCVTPS2PD    X4, Y12
 	VMULPD       Y12, Y12, Y12
-	VADDPD       (R10), Y12, Y12
-	VMOVUPD      Y12, (R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, (R10)
+	VMOVUPD      32(R10), Y13
 	VEXTRACTF128 $0x01, Y4, X12
 	VCVTPS2PD    X12, Y12
 	VMULPD       Y12, Y12, Y12
-	VADDPD       32(R10), Y12, Y12
-	VMOVUPD      Y12, 32(R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, 32(R10)
+	VMOVUPD      64(R10), Y13
 	VCVTPS2PD    X5, Y12
 	VMULPD       Y12, Y12, Y12
-	VADDPD       64(R10), Y12, Y12
-	VMOVUPD      Y12, 64(R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, 64(R10)
+	VMOVUPD      96(R10), Y13
 	VEXTRACTF128 $0x01, Y5, X12
 	VCVTPS2PD    X12, Y12
 	VMULPD       Y12, Y12, Y12
-	VADDPD       96(R10), Y12, Y12
-	VMOVUPD      Y12, 96(R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, 96(R10)
+	VMOVUPD      128(R10), Y13
 	VCVTPS2PD    X6, Y12
 	VMULPD       Y12, Y12, Y12
-	VADDPD       128(R10), Y12, Y12
-	VMOVUPD      Y12, 128(R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, 128(R10)
+	VMOVUPD      160(R10), Y13
 	VEXTRACTF128 $0x01, Y6, X12
 	VCVTPS2PD    X12, Y12
 	VMULPD       Y12, Y12, Y12
-	VADDPD       160(R10), Y12, Y12
-	VMOVUPD      Y12, 160(R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, 160(R10)
+	VMOVUPD      192(R10), Y13
 	VCVTPS2PD    X7, Y12
 	VMULPD       Y12, Y12, Y12
-	VADDPD       192(R10), Y12, Y12
-	VMOVUPD      Y12, 192(R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, 192(R10)
+	VMOVUPD      224(R10), Y13
 	VEXTRACTF128 $0x01, Y7, X12
 	VCVTPS2PD    X12, Y12
 	VMULPD       Y12, Y12, Y12
-	VADDPD       224(R10), Y12, Y12
-	VMOVUPD      Y12, 224(R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, 224(R10)
 	ADDQ $64, DI
 	JMP (DI)
 
 TEXT ·SumSquares2_32<>(SB), NOSPLIT|NOFRAME, $0
 	MOVQ         8(DI), R10
+	VMOVUPD      (R10), Y13
 	VCVTPS2PD    X8, Y12
 	VMULPD       Y12, Y12, Y12
-	VADDPD       (R10), Y12, Y12
-	VMOVUPD      Y12, (R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, (R10)
+	VMOVUPD      32(R10), Y13
 	VEXTRACTF128 $0x01, Y8, X12
 	VCVTPS2PD    X12, Y12
 	VMULPD       Y12, Y12, Y12
-	VADDPD       32(R10), Y12, Y12
-	VMOVUPD      Y12, 32(R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, 32(R10)
+	VMOVUPD      64(R10), Y13
 	VCVTPS2PD    X9, Y12
 	VMULPD       Y12, Y12, Y12
-	VADDPD       64(R10), Y12, Y12
-	VMOVUPD      Y12, 64(R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, 64(R10)
+	VMOVUPD      96(R10), Y13
 	VEXTRACTF128 $0x01, Y9, X12
 	VCVTPS2PD    X12, Y12
 	VMULPD       Y12, Y12, Y12
-	VADDPD       96(R10), Y12, Y12
-	VMOVUPD      Y12, 96(R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, 96(R10)
+	VMOVUPD      128(R10), Y13
 	VCVTPS2PD    X10, Y12
 	VMULPD       Y12, Y12, Y12
-	VADDPD       128(R10), Y12, Y12
-	VMOVUPD      Y12, 128(R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, 128(R10)
+	VMOVUPD      160(R10), Y13
 	VEXTRACTF128 $0x01, Y10, X12
 	VCVTPS2PD    X12, Y12
 	VMULPD       Y12, Y12, Y12
-	VADDPD       160(R10), Y12, Y12
-	VMOVUPD      Y12, 160(R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, 160(R10)
+	VMOVUPD      192(R10), Y13
 	VCVTPS2PD    X11, Y12
 	VMULPD       Y12, Y12, Y12
-	VADDPD       192(R10), Y12, Y12
-	VMOVUPD      Y12, 192(R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, 192(R10)
+	VMOVUPD      224(R10), Y13
 	VEXTRACTF128 $0x01, Y11, X12
 	VCVTPS2PD    X12, Y12
 	VMULPD       Y12, Y12, Y12
-	VADDPD       224(R10), Y12, Y12
-	VMOVUPD      Y12, 224(R10)
+	VADDPD       Y12, Y13, Y13
+	VMOVUPD      Y13, 224(R10)
 	ADDQ $64, DI
 	JMP (DI)
 
@@ -6829,6 +6910,39 @@ TEXT ·Store2_64<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ $64, DI
 	JMP (DI)
 
+TEXT ·PutAside0_64<>(SB), NOSPLIT|NOFRAME, $0
+	MOVQ    16(DI), R10
+	ANDQ    SI, R10
+	ADDQ    8(DI), R10
+	VMOVUPD Y0, (R10)
+	VMOVUPD Y1, 32(R10)
+	VMOVUPD Y2, 64(R10)
+	VMOVUPD Y3, 96(R10)
+	ADDQ $64, DI
+	JMP (DI)
+
+TEXT ·PutAside1_64<>(SB), NOSPLIT|NOFRAME, $0
+	MOVQ    16(DI), R10
+	ANDQ    SI, R10
+	ADDQ    8(DI), R10
+	VMOVUPD Y4, (R10)
+	VMOVUPD Y5, 32(R10)
+	VMOVUPD Y6, 64(R10)
+	VMOVUPD Y7, 96(R10)
+	ADDQ $64, DI
+	JMP (DI)
+
+TEXT ·PutAside2_64<>(SB), NOSPLIT|NOFRAME, $0
+	MOVQ    16(DI), R10
+	ANDQ    SI, R10
+	ADDQ    8(DI), R10
+	VMOVUPD Y8, (R10)
+	VMOVUPD Y9, 32(R10)
+	VMOVUPD Y10, 64(R10)
+	VMOVUPD Y11, 96(R10)
+	ADDQ $64, DI
+	JMP (DI)
+
 TEXT ·AddRows0_64<>(SB), NOSPLIT|NOFRAME, $0
 	MOVQ    16(DI), R10
 	ANDQ    SI, R10
@@ -8904,107 +9018,110 @@ DATA ·table_32<>+1600(SB)/8, $·ThenScalar2_32<>(SB)
 DATA ·table_32<>+1608(SB)/8, $·Store0_32<>(SB)
 DATA ·table_32<>+1616(SB)/8, $·Store1_32<>(SB)
 DATA ·table_32<>+1624(SB)/8, $·Store2_32<>(SB)
-DATA ·table_32<>+1632(SB)/8, $·Sum0_32<>(SB)
-DATA ·table_32<>+1640(SB)/8, $·Sum1_32<>(SB)
-DATA ·table_32<>+1648(SB)/8, $·Sum2_32<>(SB)
-DATA ·table_32<>+1656(SB)/8, $·SumSquares0_32<>(SB)
-DATA ·table_32<>+1664(SB)/8, $·SumSquares1_32<>(SB)
-DATA ·table_32<>+1672(SB)/8, $·SumSquares2_32<>(SB)
-DATA ·table_32<>+1680(SB)/8, $·AddRows0_32<>(SB)
-DATA ·table_32<>+1688(SB)/8, $·AddRows1_32<>(SB)
-DATA ·table_32<>+1696(SB)/8, $·AddRows2_32<>(SB)
-DATA ·table_32<>+1704(SB)/8, $·SubRows0_32<>(SB)
-DATA ·table_32<>+1712(SB)/8, $·SubRows1_32<>(SB)
-DATA ·table_32<>+1720(SB)/8, $·SubRows2_32<>(SB)
-DATA ·table_32<>+1728(SB)/8, $·MulRows0_32<>(SB)
-DATA ·table_32<>+1736(SB)/8, $·MulRows1_32<>(SB)
-DATA ·table_32<>+1744(SB)/8, $·MulRows2_32<>(SB)
-DATA ·table_32<>+1752(SB)/8, $·ScaleRow0_32<>(SB)
-DATA ·table_32<>+1760(SB)/8, $·ScaleRow1_32<>(SB)
-DATA ·table_32<>+1768(SB)/8, $·ScaleRow2_32<>(SB)
-DATA ·table_32<>+1776(SB)/8, $·Axpby00_32<>(SB)
-DATA ·table_32<>+1784(SB)/8, $·Axpby01_32<>(SB)
-DATA ·table_32<>+1792(SB)/8, $·Axpby02_32<>(SB)
-DATA ·table_32<>+1800(SB)/8, $·Axpby10_32<>(SB)
-DATA ·table_32<>+1808(SB)/8, $·Axpby11_32<>(SB)
-DATA ·table_32<>+1816(SB)/8, $·Axpby12_32<>(SB)
-DATA ·table_32<>+1824(SB)/8, $·Axpby20_32<>(SB)
-DATA ·table_32<>+1832(SB)/8, $·Axpby21_32<>(SB)
-DATA ·table_32<>+1840(SB)/8, $·Axpby22_32<>(SB)
-DATA ·table_32<>+1848(SB)/8, $·AxpbyStore00_32<>(SB)
-DATA ·table_32<>+1856(SB)/8, $·AxpbyStore01_32<>(SB)
-DATA ·table_32<>+1864(SB)/8, $·AxpbyStore02_32<>(SB)
-DATA ·table_32<>+1872(SB)/8, $·AxpbyStore10_32<>(SB)
-DATA ·table_32<>+1880(SB)/8, $·AxpbyStore11_32<>(SB)
-DATA ·table_32<>+1888(SB)/8, $·AxpbyStore12_32<>(SB)
-DATA ·table_32<>+1896(SB)/8, $·AxpbyStore20_32<>(SB)
-DATA ·table_32<>+1904(SB)/8, $·AxpbyStore21_32<>(SB)
-DATA ·table_32<>+1912(SB)/8, $·AxpbyStore22_32<>(SB)
-DATA ·table_32<>+1920(SB)/8, $·SquareAxpby00_32<>(SB)
-DATA ·table_32<>+1928(SB)/8, $·SquareAxpby01_32<>(SB)
-DATA ·table_32<>+1936(SB)/8, $·SquareAxpby02_32<>(SB)
-DATA ·table_32<>+1944(SB)/8, $·SquareAxpby10_32<>(SB)
-DATA ·table_32<>+1952(SB)/8, $·SquareAxpby11_32<>(SB)
-DATA ·table_32<>+1960(SB)/8, $·SquareAxpby12_32<>(SB)
-DATA ·table_32<>+1968(SB)/8, $·SquareAxpby20_32<>(SB)
-DATA ·table_32<>+1976(SB)/8, $·SquareAxpby21_32<>(SB)
-DATA ·table_32<>+1984(SB)/8, $·SquareAxpby22_32<>(SB)
-DATA ·table_32<>+1992(SB)/8, $·SquareAxpbyStore00_32<>(SB)
-DATA ·table_32<>+2000(SB)/8, $·SquareAxpbyStore01_32<>(SB)
-DATA ·table_32<>+2008(SB)/8, $·SquareAxpbyStore02_32<>(SB)
-DATA ·table_32<>+2016(SB)/8, $·SquareAxpbyStore10_32<>(SB)
-DATA ·table_32<>+2024(SB)/8, $·SquareAxpbyStore11_32<>(SB)
-DATA ·table_32<>+2032(SB)/8, $·SquareAxpbyStore12_32<>(SB)
-DATA ·table_32<>+2040(SB)/8, $·SquareAxpbyStore20_32<>(SB)
-DATA ·table_32<>+2048(SB)/8, $·SquareAxpbyStore21_32<>(SB)
-DATA ·table_32<>+2056(SB)/8, $·SquareAxpbyStore22_32<>(SB)
-DATA ·table_32<>+2072(SB)/8, $·AddScaled01_32<>(SB)
-DATA ·table_32<>+2080(SB)/8, $·AddScaled02_32<>(SB)
-DATA ·table_32<>+2088(SB)/8, $·AddScaled10_32<>(SB)
-DATA ·table_32<>+2104(SB)/8, $·AddScaled12_32<>(SB)
-DATA ·table_32<>+2112(SB)/8, $·AddScaled20_32<>(SB)
-DATA ·table_32<>+2120(SB)/8, $·AddScaled21_32<>(SB)
-DATA ·table_32<>+2136(SB)/8, $·AddScaledRow0_32<>(SB)
-DATA ·table_32<>+2144(SB)/8, $·AddScaledRow1_32<>(SB)
-DATA ·table_32<>+2152(SB)/8, $·AddScaledRow2_32<>(SB)
-DATA ·table_32<>+2160(SB)/8, $·AddTo0_32<>(SB)
-DATA ·table_32<>+2168(SB)/8, $·AddTo1_32<>(SB)
-DATA ·table_32<>+2176(SB)/8, $·AddTo2_32<>(SB)
-DATA ·table_32<>+2184(SB)/8, $·SubFrom0_32<>(SB)
-DATA ·table_32<>+2192(SB)/8, $·SubFrom1_32<>(SB)
-DATA ·table_32<>+2200(SB)/8, $·SubFrom2_32<>(SB)
-DATA ·table_32<>+2208(SB)/8, $·AddToStore0_32<>(SB)
-DATA ·table_32<>+2216(SB)/8, $·AddToStore1_32<>(SB)
-DATA ·table_32<>+2224(SB)/8, $·AddToStore2_32<>(SB)
-DATA ·table_32<>+2232(SB)/8, $·SubFromStore0_32<>(SB)
-DATA ·table_32<>+2240(SB)/8, $·SubFromStore1_32<>(SB)
-DATA ·table_32<>+2248(SB)/8, $·SubFromStore2_32<>(SB)
-DATA ·table_32<>+2264(SB)/8, $·OverRoot01_32<>(SB)
-DATA ·table_32<>+2272(SB)/8, $·OverRoot02_32<>(SB)
-DATA ·table_32<>+2280(SB)/8, $·OverRoot10_32<>(SB)
-DATA ·table_32<>+2296(SB)/8, $·OverRoot12_32<>(SB)
-DATA ·table_32<>+2304(SB)/8, $·OverRoot20_32<>(SB)
-DATA ·table_32<>+2312(SB)/8, $·OverRoot21_32<>(SB)
-DATA ·table_32<>+2336(SB)/8, $·OverScaledRoot01_32<>(SB)
-DATA ·table_32<>+2344(SB)/8, $·OverScaledRoot02_32<>(SB)
-DATA ·table_32<>+2352(SB)/8, $·OverScaledRoot10_32<>(SB)
-DATA ·table_32<>+2368(SB)/8, $·OverScaledRoot12_32<>(SB)
-DATA ·table_32<>+2376(SB)/8, $·OverScaledRoot20_32<>(SB)
-DATA ·table_32<>+2384(SB)/8, $·OverScaledRoot21_32<>(SB)
-DATA ·table_32<>+2408(SB)/8, $·ScaledOverScaledRoot01_32<>(SB)
-DATA ·table_32<>+2416(SB)/8, $·ScaledOverScaledRoot02_32<>(SB)
-DATA ·table_32<>+2424(SB)/8, $·ScaledOverScaledRoot10_32<>(SB)
-DATA ·table_32<>+2440(SB)/8, $·ScaledOverScaledRoot12_32<>(SB)
-DATA ·table_32<>+2448(SB)/8, $·ScaledOverScaledRoot20_32<>(SB)
-DATA ·table_32<>+2456(SB)/8, $·ScaledOverScaledRoot21_32<>(SB)
-DATA ·table_32<>+2472(SB)/8, $·SqrtAdd0_32<>(SB)
-DATA ·table_32<>+2480(SB)/8, $·SqrtAdd1_32<>(SB)
-DATA ·table_32<>+2488(SB)/8, $·SqrtAdd2_32<>(SB)
-DATA ·table_32<>+2496(SB)/8, $·ScaleSqrtAdd0_32<>(SB)
-DATA ·table_32<>+2504(SB)/8, $·ScaleSqrtAdd1_32<>(SB)
-DATA ·table_32<>+2512(SB)/8, $·ScaleSqrtAdd2_32<>(SB)
-DATA ·table_32<>+2520(SB)/8, $·end_32<>(SB)
-GLOBL ·table_32<>(SB), RODATA|NOPTR, $2528
+DATA ·table_32<>+1632(SB)/8, $·PutAside0_32<>(SB)
+DATA ·table_32<>+1640(SB)/8, $·PutAside1_32<>(SB)
+DATA ·table_32<>+1648(SB)/8, $·PutAside2_32<>(SB)
+DATA ·table_32<>+1656(SB)/8, $·Sum0_32<>(SB)
+DATA ·table_32<>+1664(SB)/8, $·Sum1_32<>(SB)
+DATA ·table_32<>+1672(SB)/8, $·Sum2_32<>(SB)
+DATA ·table_32<>+1680(SB)/8, $·SumSquares0_32<>(SB)
+DATA ·table_32<>+1688(SB)/8, $·SumSquares1_32<>(SB)
+DATA ·table_32<>+1696(SB)/8, $·SumSquares2_32<>(SB)
+DATA ·table_32<>+1704(SB)/8, $·AddRows0_32<>(SB)
+DATA ·table_32<>+1712(SB)/8, $·AddRows1_32<>(SB)
+DATA ·table_32<>+1720(SB)/8, $·AddRows2_32<>(SB)
+DATA ·table_32<>+1728(SB)/8, $·SubRows0_32<>(SB)
+DATA ·table_32<>+1736(SB)/8, $·SubRows1_32<>(SB)
+DATA ·table_32<>+1744(SB)/8, $·SubRows2_32<>(SB)
+DATA ·table_32<>+1752(SB)/8, $·MulRows0_32<>(SB)
+DATA ·table_32<>+1760(SB)/8, $·MulRows1_32<>(SB)
+DATA ·table_32<>+1768(SB)/8, $·MulRows2_32<>(SB)
+DATA ·table_32<>+1776(SB)/8, $·ScaleRow0_32<>(SB)
+DATA ·table_32<>+1784(SB)/8, $·ScaleRow1_32<>(SB)
+DATA ·table_32<>+1792(SB)/8, $·ScaleRow2_32<>(SB)
+DATA ·table_32<>+1800(SB)/8, $·Axpby00_32<>(SB)
+DATA ·table_32<>+1808(SB)/8, $·Axpby01_32<>(SB)
+DATA ·table_32<>+1816(SB)/8, $·Axpby02_32<>(SB)
+DATA ·table_32<>+1824(SB)/8, $·Axpby10_32<>(SB)
+DATA ·table_32<>+1832(SB)/8, $·Axpby11_32<>(SB)
+DATA ·table_32<>+1840(SB)/8, $·Axpby12_32<>(SB)
+DATA ·table_32<>+1848(SB)/8, $·Axpby20_32<>(SB)
+DATA ·table_32<>+1856(SB)/8, $·Axpby21_32<>(SB)
+DATA ·table_32<>+1864(SB)/8, $·Axpby22_32<>(SB)
+DATA ·table_32<>+1872(SB)/8, $·AxpbyStore00_32<>(SB)
+DATA ·table_32<>+1880(SB)/8, $·AxpbyStore01_32<>(SB)
+DATA ·table_32<>+1888(SB)/8, $·AxpbyStore02_32<>(SB)
+DATA ·table_32<>+1896(SB)/8, $·AxpbyStore10_32<>(SB)
+DATA ·table_32<>+1904(SB)/8, $·AxpbyStore11_32<>(SB)
+DATA ·table_32<>+1912(SB)/8, $·AxpbyStore12_32<>(SB)
+DATA ·table_32<>+1920(SB)/8, $·AxpbyStore20_32<>(SB)
+DATA ·table_32<>+1928(SB)/8, $·AxpbyStore21_32<>(SB)
+DATA ·table_32<>+1936(SB)/8, $·AxpbyStore22_32<>(SB)
+DATA ·table_32<>+1944(SB)/8, $·SquareAxpby00_32<>(SB)
+DATA ·table_32<>+1952(SB)/8, $·SquareAxpby01_32<>(SB)
+DATA ·table_32<>+1960(SB)/8, $·SquareAxpby02_32<>(SB)
+DATA ·table_32<>+1968(SB)/8, $·SquareAxpby10_32<>(SB)
+DATA ·table_32<>+1976(SB)/8, $·SquareAxpby11_32<>(SB)
+DATA ·table_32<>+1984(SB)/8, $·SquareAxpby12_32<>(SB)
+DATA ·table_32<>+1992(SB)/8, $·SquareAxpby20_32<>(SB)
+DATA ·table_32<>+2000(SB)/8, $·SquareAxpby21_32<>(SB)
+DATA ·table_32<>+2008(SB)/8, $·SquareAxpby22_32<>(SB)
+DATA ·table_32<>+2016(SB)/8, $·SquareAxpbyStore00_32<>(SB)
+DATA ·table_32<>+2024(SB)/8, $·SquareAxpbyStore01_32<>(SB)
+DATA ·table_32<>+2032(SB)/8, $·SquareAxpbyStore02_32<>(SB)
+DATA ·table_32<>+2040(SB)/8, $·SquareAxpbyStore10_32<>(SB)
+DATA ·table_32<>+2048(SB)/8, $·SquareAxpbyStore11_32<>(SB)
+DATA ·table_32<>+2056(SB)/8, $·SquareAxpbyStore12_32<>(SB)
+DATA ·table_32<>+2064(SB)/8, $·SquareAxpbyStore20_32<>(SB)
+DATA ·table_32<>+2072(SB)/8, $·SquareAxpbyStore21_32<>(SB)
+DATA ·table_32<>+2080(SB)/8, $·SquareAxpbyStore22_32<>(SB)
+DATA ·table_32<>+2096(SB)/8, $·AddScaled01_32<>(SB)
+DATA ·table_32<>+2104(SB)/8, $·AddScaled02_32<>(SB)
+DATA ·table_32<>+2112(SB)/8, $·AddScaled10_32<>(SB)
+DATA ·table_32<>+2128(SB)/8, $·AddScaled12_32<>(SB)
+DATA ·table_32<>+2136(SB)/8, $·AddScaled20_32<>(SB)
+DATA ·table_32<>+2144(SB)/8, $·AddScaled21_32<>(SB)
+DATA ·table_32<>+2160(SB)/8, $·AddScaledRow0_32<>(SB)
+DATA ·table_32<>+2168(SB)/8, $·AddScaledRow1_32<>(SB)
+DATA ·table_32<>+2176(SB)/8, $·AddScaledRow2_32<>(SB)
+DATA ·table_32<>+2184(SB)/8, $·AddTo0_32<>(SB)
+DATA ·table_32<>+2192(SB)/8, $·AddTo1_32<>(SB)
+DATA ·table_32<>+2200(SB)/8, $·AddTo2_32<>(SB)
+DATA ·table_32<>+2208(SB)/8, $·SubFrom0_32<>(SB)
+DATA ·table_32<>+2216(SB)/8, $·SubFrom1_32<>(SB)
+DATA ·table_32<>+2224(SB)/8, $·SubFrom2_32<>(SB)
+DATA ·table_32<>+2232(SB)/8, $·AddToStore0_32<>(SB)
+DATA ·table_32<>+2240(SB)/8, $·AddToStore1_32<>(SB)
+DATA ·table_32<>+2248(SB)/8, $·AddToStore2_32<>(SB)
+DATA ·table_32<>+2256(SB)/8, $·SubFromStore0_32<>(SB)
+DATA ·table_32<>+2264(SB)/8, $·SubFromStore1_32<>(SB)
+DATA ·table_32<>+2272(SB)/8, $·SubFromStore2_32<>(SB)
+DATA ·table_32<>+2288(SB)/8, $·OverRoot01_32<>(SB)
+DATA ·table_32<>+2296(SB)/8, $·OverRoot02_32<>(SB)
+DATA ·table_32<>+2304(SB)/8, $·OverRoot10_32<>(SB)
+DATA ·table_32<>+2320(SB)/8, $·OverRoot12_32<>(SB)
+DATA ·table_32<>+2328(SB)/8, $·OverRoot20_32<>(SB)
+DATA ·table_32<>+2336(SB)/8, $·OverRoot21_32<>(SB)
+DATA ·table_32<>+2360(SB)/8, $·OverScaledRoot01_32<>(SB)
+DATA ·table_32<>+2368(SB)/8, $·OverScaledRoot02_32<>(SB)
+DATA ·table_32<>+2376(SB)/8, $·OverScaledRoot10_32<>(SB)
+DATA ·table_32<>+2392(SB)/8, $·OverScaledRoot12_32<>(SB)
+DATA ·table_32<>+2400(SB)/8, $·OverScaledRoot20_32<>(SB)
+DATA ·table_32<>+2408(SB)/8, $·OverScaledRoot21_32<>(SB)
+DATA ·table_32<>+2432(SB)/8, $·ScaledOverScaledRoot01_32<>(SB)
+DATA ·table_32<>+2440(SB)/8, $·ScaledOverScaledRoot02_32<>(SB)
+DATA ·table_32<>+2448(SB)/8, $·ScaledOverScaledRoot10_32<>(SB)
+DATA ·table_32<>+2464(SB)/8, $·ScaledOverScaledRoot12_32<>(SB)
+DATA ·table_32<>+2472(SB)/8, $·ScaledOverScaledRoot20_32<>(SB)
+DATA ·table_32<>+2480(SB)/8, $·ScaledOverScaledRoot21_32<>(SB)
+DATA ·table_32<>+2496(SB)/8, $·SqrtAdd0_32<>(SB)
+DATA ·table_32<>+2504(SB)/8, $·SqrtAdd1_32<>(SB)
+DATA ·table_32<>+2512(SB)/8, $·SqrtAdd2_32<>(SB)
+DATA ·table_32<>+2520(SB)/8, $·ScaleSqrtAdd0_32<>(SB)
+DATA ·table_32<>+2528(SB)/8, $·ScaleSqrtAdd1_32<>(SB)
+DATA ·table_32<>+2536(SB)/8, $·ScaleSqrtAdd2_32<>(SB)
+DATA ·table_32<>+2544(SB)/8, $·end_32<>(SB)
+GLOBL ·table_32<>(SB), RODATA|NOPTR, $2552
 
 DATA ones_32<>+0(SB)/8, $0x3f8000003f800000
 DATA ones_32<>+8(SB)/8, $0x3f8000003f800000
@@ -9218,101 +9335,104 @@ DATA ·table_64<>+1600(SB)/8, $·ThenScalar2_64<>(SB)
 DATA ·table_64<>+1608(SB)/8, $·Store0_64<>(SB)
 DATA ·table_64<>+1616(SB)/8, $·Store1_64<>(SB)
 DATA ·table_64<>+1624(SB)/8, $·Store2_64<>(SB)
-DATA ·table_64<>+1680(SB)/8, $·AddRows0_64<>(SB)
-DATA ·table_64<>+1688(SB)/8, $·AddRows1_64<>(SB)
-DATA ·table_64<>+1696(SB)/8, $·AddRows2_64<>(SB)
-DATA ·table_64<>+1704(SB)/8, $·SubRows0_64<>(SB)
-DATA ·table_64<>+1712(SB)/8, $·SubRows1_64<>(SB)
-DATA ·table_64<>+1720(SB)/8, $·SubRows2_64<>(SB)
-DATA ·table_64<>+1728(SB)/8, $·MulRows0_64<>(SB)
-DATA ·table_64<>+1736(SB)/8, $·MulRows1_64<>(SB)
-DATA ·table_64<>+1744(SB)/8, $·MulRows2_64<>(SB)
-DATA ·table_64<>+1752(SB)/8, $·ScaleRow0_64<>(SB)
-DATA ·table_64<>+1760(SB)/8, $·ScaleRow1_64<>(SB)
-DATA ·table_64<>+1768(SB)/8, $·ScaleRow2_64<>(SB)
-DATA ·table_64<>+1776(SB)/8, $·Axpby00_64<>(SB)
-DATA ·table_64<>+1784(SB)/8, $·Axpby01_64<>(SB)
-DATA ·table_64<>+1792(SB)/8, $·Axpby02_64<>(SB)
-DATA ·table_64<>+1800(SB)/8, $·Axpby10_64<>(SB)
-DATA ·table_64<>+1808(SB)/8, $·Axpby11_64<>(SB)
-DATA ·table_64<>+1816(SB)/8, $·Axpby12_64<>(SB)
-DATA ·table_64<>+1824(SB)/8, $·Axpby20_64<>(SB)
-DATA ·table_64<>+1832(SB)/8, $·Axpby21_64<>(SB)
-DATA ·table_64<>+1840(SB)/8, $·Axpby22_64<>(SB)
-DATA ·table_64<>+1848(SB)/8, $·AxpbyStore00_64<>(SB)
-DATA ·table_64<>+1856(SB)/8, $·AxpbyStore01_64<>(SB)
-DATA ·table_64<>+1864(SB)/8, $·AxpbyStore02_64<>(SB)
-DATA ·table_64<>+1872(SB)/8, $·AxpbyStore10_64<>(SB)
-DATA ·table_64<>+1880(SB)/8, $·AxpbyStore11_64<>(SB)
-DATA ·table_64<>+1888(SB)/8, $·AxpbyStore12_64<>(SB)
-DATA ·table_64<>+1896(SB)/8, $·AxpbyStore20_64<>(SB)
-DATA ·table_64<>+1904(SB)/8, $·AxpbyStore21_64<>(SB)
-DATA ·table_64<>+1912(SB)/8, $·AxpbyStore22_64<>(SB)
-DATA ·table_64<>+1920(SB)/8, $·SquareAxpby00_64<>(SB)
-DATA ·table_64<>+1928(SB)/8, $·SquareAxpby01_64<>(SB)
-DATA ·table_64<>+1936(SB)/8, $·SquareAxpby02_64<>(SB)
-DATA ·table_64<>+1944(SB)/8, $·SquareAxpby10_64<>(SB)
-DATA ·table_64<>+1952(SB)/8, $·SquareAxpby11_64<>(SB)
-DATA ·table_64<>+1960(SB)/8, $·SquareAxpby12_64<>(SB)
-DATA ·table_64<>+1968(SB)/8, $·SquareAxpby20_64<>(SB)
-DATA ·table_64<>+1976(SB)/8, $·SquareAxpby21_64<>(SB)
-DATA ·table_64<>+1984(SB)/8, $·SquareAxpby22_64<>(SB)
-DATA ·table_64<>+1992(SB)/8, $·SquareAxpbyStore00_64<>(SB)
-DATA ·table_64<>+2000(SB)/8, $·SquareAxpbyStore01_64<>(SB)
-DATA ·table_64<>+2008(SB)/8, $·SquareAxpbyStore02_64<>(SB)
-DATA ·table_64<>+2016(SB)/8, $·SquareAxpbyStore10_64<>(SB)
-DATA ·table_64<>+2024(SB)/8, $·SquareAxpbyStore11_64<>(SB)
-DATA ·table_64<>+2032(SB)/8, $·SquareAxpbyStore12_64<>(SB)
-DATA ·table_64<>+2040(SB)/8, $·SquareAxpbyStore20_64<>(SB)
-DATA ·table_64<>+2048(SB)/8, $·SquareAxpbyStore21_64<>(SB)
-DATA ·table_64<>+2056(SB)/8, $·SquareAxpbyStore22_64<>(SB)
-DATA ·table_64<>+2072(SB)/8, $·AddScaled01_64<>(SB)
-DATA ·table_64<>+2080(SB)/8, $·AddScaled02_64<>(SB)
-DATA ·table_64<>+2088(SB)/8, $·AddScaled10_64<>(SB)
-DATA ·table_64<>+2104(SB)/8, $·AddScaled12_64<>(SB)
-DATA ·table_64<>+2112(SB)/8, $·AddScaled20_64<>(SB)
-DATA ·table_64<>+2120(SB)/8, $·AddScaled21_64<>(SB)
-DATA ·table_64<>+2136(SB)/8, $·AddScaledRow0_64<>(SB)
-DATA ·table_64<>+2144(SB)/8, $·AddScaledRow1_64<>(SB)
-DATA ·table_64<>+2152(SB)/8, $·AddScaledRow2_64<>(SB)
-DATA ·table_64<>+2160(SB)/8, $·AddTo0_64<>(SB)
-DATA ·table_64<>+2168(SB)/8, $·AddTo1_64<>(SB)
-DATA ·table_64<>+2176(SB)/8, $·AddTo2_64<>(SB)
-DATA ·table_64<>+2184(SB)/8, $·SubFrom0_64<>(SB)
-DATA ·table_64<>+2192(SB)/8, $·SubFrom1_64<>(SB)
-DATA ·table_64<>+2200(SB)/8, $·SubFrom2_64<>(SB)
-DATA ·table_64<>+2208(SB)/8, $·AddToStore0_64<>(SB)
-DATA ·table_64<>+2216(SB)/8, $·AddToStore1_64<>(SB)
-DATA ·table_64<>+2224(SB)/8, $·AddToStore2_64<>(SB)
-DATA ·table_64<>+2232(SB)/8, $·SubFromStore0_64<>(SB)
-DATA ·table_64<>+2240(SB)/8, $·SubFromStore1_64<>(SB)
-DATA ·table_64<>+2248(SB)/8, $·SubFromStore2_64<>(SB)
-DATA ·table_64<>+2264(SB)/8, $·OverRoot01_64<>(SB)
-DATA ·table_64<>+2272(SB)/8, $·OverRoot02_64<>(SB)
-DATA ·table_64<>+2280(SB)/8, $·OverRoot10_64<>(SB)
-DATA ·table_64<>+2296(SB)/8, $·OverRoot12_64<>(SB)
-DATA ·table_64<>+2304(SB)/8, $·OverRoot20_64<>(SB)
-DATA ·table_64<>+2312(SB)/8, $·OverRoot21_64<>(SB)
-DATA ·table_64<>+2336(SB)/8, $·OverScaledRoot01_64<>(SB)
-DATA ·table_64<>+2344(SB)/8, $·OverScaledRoot02_64<>(SB)
-DATA ·table_64<>+2352(SB)/8, $·OverScaledRoot10_64<>(SB)
-DATA ·table_64<>+2368(SB)/8, $·OverScaledRoot12_64<>(SB)
-DATA ·table_64<>+2376(SB)/8, $·OverScaledRoot20_64<>(SB)
-DATA ·table_64<>+2384(SB)/8, $·OverScaledRoot21_64<>(SB)
-DATA ·table_64<>+2408(SB)/8, $·ScaledOverScaledRoot01_64<>(SB)
-DATA ·table_64<>+2416(SB)/8, $·ScaledOverScaledRoot02_64<>(SB)
-DATA ·table_64<>+2424(SB)/8, $·ScaledOverScaledRoot10_64<>(SB)
-DATA ·table_64<>+2440(SB)/8, $·ScaledOverScaledRoot12_64<>(SB)
-DATA ·table_64<>+2448(SB)/8, $·ScaledOverScaledRoot20_64<>(SB)
-DATA ·table_64<>+2456(SB)/8, $·ScaledOverScaledRoot21_64<>(SB)
-DATA ·table_64<>+2472(SB)/8, $·SqrtAdd0_64<>(SB)
-DATA ·table_64<>+2480(SB)/8, $·SqrtAdd1_64<>(SB)
-DATA ·table_64<>+2488(SB)/8, $·SqrtAdd2_64<>(SB)
-DATA ·table_64<>+2496(SB)/8, $·ScaleSqrtAdd0_64<>(SB)
-DATA ·table_64<>+2504(SB)/8, $·ScaleSqrtAdd1_64<>(SB)
-DATA ·table_64<>+2512(SB)/8, $·ScaleSqrtAdd2_64<>(SB)
-DATA ·table_64<>+2520(SB)/8, $·end_64<>(SB)
-GLOBL ·table_64<>(SB), RODATA|NOPTR, $2528
+DATA ·table_64<>+1632(SB)/8, $·PutAside0_64<>(SB)
+DATA ·table_64<>+1640(SB)/8, $·PutAside1_64<>(SB)
+DATA ·table_64<>+1648(SB)/8, $·PutAside2_64<>(SB)
+DATA ·table_64<>+1704(SB)/8, $·AddRows0_64<>(SB)
+DATA ·table_64<>+1712(SB)/8, $·AddRows1_64<>(SB)
+DATA ·table_64<>+1720(SB)/8, $·AddRows2_64<>(SB)
+DATA ·table_64<>+1728(SB)/8, $·SubRows0_64<>(SB)
+DATA ·table_64<>+1736(SB)/8, $·SubRows1_64<>(SB)
+DATA ·table_64<>+1744(SB)/8, $·SubRows2_64<>(SB)
+DATA ·table_64<>+1752(SB)/8, $·MulRows0_64<>(SB)
+DATA ·table_64<>+1760(SB)/8, $·MulRows1_64<>(SB)
+DATA ·table_64<>+1768(SB)/8, $·MulRows2_64<>(SB)
+DATA ·table_64<>+1776(SB)/8, $·ScaleRow0_64<>(SB)
+DATA ·table_64<>+1784(SB)/8, $·ScaleRow1_64<>(SB)
+DATA ·table_64<>+1792(SB)/8, $·ScaleRow2_64<>(SB)
+DATA ·table_64<>+1800(SB)/8, $·Axpby00_64<>(SB)
+DATA ·table_64<>+1808(SB)/8, $·Axpby01_64<>(SB)
+DATA ·table_64<>+1816(SB)/8, $·Axpby02_64<>(SB)
+DATA ·table_64<>+1824(SB)/8, $·Axpby10_64<>(SB)
+DATA ·table_64<>+1832(SB)/8, $·Axpby11_64<>(SB)
+DATA ·table_64<>+1840(SB)/8, $·Axpby12_64<>(SB)
+DATA ·table_64<>+1848(SB)/8, $·Axpby20_64<>(SB)
+DATA ·table_64<>+1856(SB)/8, $·Axpby21_64<>(SB)
+DATA ·table_64<>+1864(SB)/8, $·Axpby22_64<>(SB)
+DATA ·table_64<>+1872(SB)/8, $·AxpbyStore00_64<>(SB)
+DATA ·table_64<>+1880(SB)/8, $·AxpbyStore01_64<>(SB)
+DATA ·table_64<>+1888(SB)/8, $·AxpbyStore02_64<>(SB)
+DATA ·table_64<>+1896(SB)/8, $·AxpbyStore10_64<>(SB)
+DATA ·table_64<>+1904(SB)/8, $·AxpbyStore11_64<>(SB)
+DATA ·table_64<>+1912(SB)/8, $·AxpbyStore12_64<>(SB)
+DATA ·table_64<>+1920(SB)/8, $·AxpbyStore20_64<>(SB)
+DATA ·table_64<>+1928(SB)/8, $·AxpbyStore21_64<>(SB)
+DATA ·table_64<>+1936(SB)/8, $·AxpbyStore22_64<>(SB)
+DATA ·table_64<>+1944(SB)/8, $·SquareAxpby00_64<>(SB)
+DATA ·table_64<>+1952(SB)/8, $·SquareAxpby01_64<>(SB)
+DATA ·table_64<>+1960(SB)/8, $·SquareAxpby02_64<>(SB)
+DATA ·table_64<>+1968(SB)/8, $·SquareAxpby10_64<>(SB)
+DATA ·table_64<>+1976(SB)/8, $·SquareAxpby11_64<>(SB)
+DATA ·table_64<>+1984(SB)/8, $·SquareAxpby12_64<>(SB)
+DATA ·table_64<>+1992(SB)/8, $·SquareAxpby20_64<>(SB)
+DATA ·table_64<>+2000(SB)/8, $·SquareAxpby21_64<>(SB)
+DATA ·table_64<>+2008(SB)/8, $·SquareAxpby22_64<>(SB)
+DATA ·table_64<>+2016(SB)/8, $·SquareAxpbyStore00_64<>(SB)
+DATA ·table_64<>+2024(SB)/8, $·SquareAxpbyStore01_64<>(SB)
+DATA ·table_64<>+2032(SB)/8, $·SquareAxpbyStore02_64<>(SB)
+DATA ·table_64<>+2040(SB)/8, $·SquareAxpbyStore10_64<>(SB)
+DATA ·table_64<>+2048(SB)/8, $·SquareAxpbyStore11_64<>(SB)
+DATA ·table_64<>+2056(SB)/8, $·SquareAxpbyStore12_64<>(SB)
+DATA ·table_64<>+2064(SB)/8, $·SquareAxpbyStore20_64<>(SB)
+DATA ·table_64<>+2072(SB)/8, $·SquareAxpbyStore21_64<>(SB)
+DATA ·table_64<>+2080(SB)/8, $·SquareAxpbyStore22_64<>(SB)
+DATA ·table_64<>+2096(SB)/8, $·AddScaled01_64<>(SB)
+DATA ·table_64<>+2104(SB)/8, $·AddScaled02_64<>(SB)
+DATA ·table_64<>+2112(SB)/8, $·AddScaled10_64<>(SB)
+DATA ·table_64<>+2128(SB)/8, $·AddScaled12_64<>(SB)
+DATA ·table_64<>+2136(SB)/8, $·AddScaled20_64<>(SB)
+DATA ·table_64<>+2144(SB)/8, $·AddScaled21_64<>(SB)
+DATA ·table_64<>+2160(SB)/8, $·AddScaledRow0_64<>(SB)
+DATA ·table_64<>+2168(SB)/8, $·AddScaledRow1_64<>(SB)
+DATA ·table_64<>+2176(SB)/8, $·AddScaledRow2_64<>(SB)
+DATA ·table_64<>+2184(SB)/8, $·AddTo0_64<>(SB)
+DATA ·table_64<>+2192(SB)/8, $·AddTo1_64<>(SB)
+DATA ·table_64<>+2200(SB)/8, $·AddTo2_64<>(SB)
+DATA ·table_64<>+2208(SB)/8, $·SubFrom0_64<>(SB)
+DATA ·table_64<>+2216(SB)/8, $·SubFrom1_64<>(SB)
+DATA ·table_64<>+2224(SB)/8, $·SubFrom2_64<>(SB)
+DATA ·table_64<>+2232(SB)/8, $·AddToStore0_64<>(SB)
+DATA ·table_64<>+2240(SB)/8, $·AddToStore1_64<>(SB)
+DATA ·table_64<>+2248(SB)/8, $·AddToStore2_64<>(SB)
+DATA ·table_64<>+2256(SB)/8, $·SubFromStore0_64<>(SB)
+DATA ·table_64<>+2264(SB)/8, $·SubFromStore1_64<>(SB)
+DATA ·table_64<>+2272(SB)/8, $·SubFromStore2_64<>(SB)
+DATA ·table_64<>+2288(SB)/8, $·OverRoot01_64<>(SB)
+DATA ·table_64<>+2296(SB)/8, $·OverRoot02_64<>(SB)
+DATA ·table_64<>+2304(SB)/8, $·OverRoot10_64<>(SB)
+DATA ·table_64<>+2320(SB)/8, $·OverRoot12_64<>(SB)
+DATA ·table_64<>+2328(SB)/8, $·OverRoot20_64<>(SB)
+DATA ·table_64<>+2336(SB)/8, $·OverRoot21_64<>(SB)
+DATA ·table_64<>+2360(SB)/8, $·OverScaledRoot01_64<>(SB)
+DATA ·table_64<>+2368(SB)/8, $·OverScaledRoot02_64<>(SB)
+DATA ·table_64<>+2376(SB)/8, $·OverScaledRoot10_64<>(SB)
+DATA ·table_64<>+2392(SB)/8, $·OverScaledRoot12_64<>(SB)
+DATA ·table_64<>+2400(SB)/8, $·OverScaledRoot20_64<>(SB)
+DATA ·table_64<>+2408(SB)/8, $·OverScaledRoot21_64<>(SB)
+DATA ·table_64<>+2432(SB)/8, $·ScaledOverScaledRoot01_64<>(SB)
+DATA ·table_64<>+2440(SB)/8, $·ScaledOverScaledRoot02_64<>(SB)
+DATA ·table_64<>+2448(SB)/8, $·ScaledOverScaledRoot10_64<>(SB)
+DATA ·table_64<>+2464(SB)/8, $·ScaledOverScaledRoot12_64<>(SB)
+DATA ·table_64<>+2472(SB)/8, $·ScaledOverScaledRoot20_64<>(SB)
+DATA ·table_64<>+2480(SB)/8, $·ScaledOverScaledRoot21_64<>(SB)
+DATA ·table_64<>+2496(SB)/8, $·SqrtAdd0_64<>(SB)
+DATA ·table_64<>+2504(SB)/8, $·SqrtAdd1_64<>(SB)
+DATA ·table_64<>+2512(SB)/8, $·SqrtAdd2_64<>(SB)
+DATA ·table_64<>+2520(SB)/8, $·ScaleSqrtAdd0_64<>(SB)
+DATA ·table_64<>+2528(SB)/8, $·ScaleSqrtAdd1_64<>(SB)
+DATA ·table_64<>+2536(SB)/8, $·ScaleSqrtAdd2_64<>(SB)
+DATA ·table_64<>+2544(SB)/8, $·end_64<>(SB)
+GLOBL ·table_64<>(SB), RODATA|NOPTR, $2552
 
 DATA ones_64<>+0(SB)/8, $0x3ff0000000000000
 DATA ones_64<>+8(SB)/8, $0x3ff0000000000000
@@ -9332,8 +9452,8 @@ DATA magnitudes_64<>+16(SB)/8, $0x7fffffffffffffff
 DATA magnitudes_64<>+24(SB)/8, $0x7fffffffffffffff
 GLOBL magnitudes_64<>(SB), RODATA|NOPTR, $32
 
-// func avx2(code *record, from, to uintptr)
-TEXT ·avx2(SB), NOSPLIT|NOFRAME, $0-24
+// func avx2(code *record, from, to uintptr, mask uint64)
+TEXT ·avx2(SB), NOSPLIT|NOFRAME, $0-32
 	MOVQ code+0(FP), DI
 	MOVQ from+8(FP), SI
 	MOVQ to+16(FP), DX
@@ -9346,5 +9466,17 @@ TEXT ·avx2Tables(SB), NOSPLIT, $0-24
 	MOVQ AX, f64+0(FP)
 	LEAQ ·table_32<>(SB), AX
 	MOVQ AX, f32+8(FP)
-	MOVQ $316, n+16(FP)
+	MOVQ $319, n+16(FP)
+	RET
+
+// func avx2Fetch(from, to uintptr)
+TEXT ·avx2Fetch(SB), NOSPLIT, $0-16
+	MOVQ from+0(FP), AX
+	MOVQ to+8(FP), DX
+
+next:
+	PREFETCHT0 (AX)
+	ADDQ $64, AX
+	CMPQ AX, DX
+	JLT  next
 	RET

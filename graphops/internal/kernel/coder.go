@@ -260,7 +260,7 @@ func (c *coder) putAside(i int) {
 	} else {
 		r = c.scratchRow()
 	}
-	c.emit(opStore, c.at[i], 0, r)
+	c.emit(opPutAside, c.at[i], 0, r)
 	c.home[i] = r
 }
 
@@ -348,6 +348,6 @@ func (c *coder) target(k, read int) int {
 
 // leave puts a value into a row, for good.
 func (c *coder) leave(i, row int) {
-	c.emit(opStore, c.load(i), 0, row)
+	c.emit(opPutAside, c.load(i), 0, row)
 	c.done(i)
 }

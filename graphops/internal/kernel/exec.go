@@ -58,6 +58,7 @@ type worker struct {
 	f32     []float32
 	f64     []float64
 	code    []record
+	last    *variant // whose scalars are in code
 	rows    []row
 	scalars []uint64
 	scratch []byte // a strip for each row, aligned to cache lines
@@ -69,8 +70,8 @@ func (w *worker) reserve(need sizes) {
 		return
 	}
 	s := w.sizes.max(need)
-	*w = worker{s, make([]float32, s.f32), make([]float64, s.f64), make([]record, s.code), make([]row, s.rows), make([]uint64, s.scalars),
-		aligned(s.rows * stripBytes), make([]accumulator, s.accumulate)}
+	*w = worker{sizes: s, f32: make([]float32, s.f32), f64: make([]float64, s.f64), code: make([]record, s.code), rows: make([]row, s.rows),
+		scalars: make([]uint64, s.scalars), scratch: aligned(s.rows * stripBytes), sums: make([]accumulator, s.accumulate)}
 }
 
 // aligned makes n bytes that begin at a cache line.
@@ -93,7 +94,12 @@ func (p *Program) do(w *work) {
 
 // group does group g of w.
 func (p *Program) group(wk *worker, w *work, g int) {
-	for _, t := range w.parts[w.groups[g]:w.groups[g+1]] {
+	wk.last = nil
+	parts := w.parts[w.groups[g]:w.groups[g+1]]
+	for k, t := range parts {
+		if k+1 < len(parts) {
+			p.fetch(parts[k+1])
+		}
 		switch {
 		case !p.active(t.pass):
 		case t.pass.now != nil:

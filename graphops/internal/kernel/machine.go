@@ -12,10 +12,12 @@ import (
 type machine struct {
 	name         string
 	accumulators int
-	strip        int            // bytes of an accumulator
-	tables       [2][]uintptr   // handlers, by DType
-	first        [opEnd + 1]int // index of an instruction's first handler
-	run          func(code *record, from, to uintptr)
+	strip        int                                               // bytes of an accumulator
+	tables       [2][]uintptr                                      // handlers, by DType
+	first        [opEnd + 1]int                                    // index of an instruction's first handler
+	masked       bool                                              // stores as the mask says
+	run          func(code *record, from, to uintptr, mask uint64) // the strips that begin at these offsets, in bytes
+	fetch        func(from, to uintptr)                            // brings memory into the cache
 }
 
 // stripBytes is the longest strip, and the length of every row of scratch memory.
@@ -35,8 +37,8 @@ type row struct{ base, mask uintptr }
 // fastest is the machine of this processor, or nil for plain Go.
 var fastest = detect()
 
-func newMachine(name string, accumulators, strip int, tables func() (f64, f32 *uintptr, n int), run func(*record, uintptr, uintptr)) *machine {
-	m := &machine{name: name, accumulators: accumulators, strip: strip, run: run}
+func newMachine(name string, accumulators, strip int, masked bool, tables func() (f64, f32 *uintptr, n int), run func(*record, uintptr, uintptr, uint64), fetch func(from, to uintptr)) *machine {
+	m := &machine{name: name, accumulators: accumulators, strip: strip, masked: masked, run: run, fetch: fetch}
 	f64, f32, n := tables()
 	m.tables[Float64], m.tables[Float32] = unsafe.Slice(f64, n), unsafe.Slice(f32, n)
 	next := 0
@@ -83,12 +85,16 @@ func (p *Program) accelerated(wk *worker, t part) {
 			wk.rows[i] = row{address(wk.row(i)), v.laneMask}
 		}
 	}
-	for i, node := range v.scalars {
-		if t.pass.typ == Float32 {
-			wk.scalars[i] = uint64(math.Float32bits(float32(p.value[node])))
-		} else {
-			wk.scalars[i] = math.Float64bits(p.value[node])
+	if wk.last == nil || !wk.last.like(v) {
+		for i, node := range v.scalars {
+			if t.pass.typ == Float32 {
+				wk.scalars[i] = uint64(math.Float32bits(float32(p.value[node])))
+			} else {
+				wk.scalars[i] = math.Float64bits(p.value[node])
+			}
 		}
+		wk.link(v.code)
+		wk.last = v
 	}
 	wk.bind(v.code)
 	if len(t.pass.sums) > 0 {
@@ -97,42 +103,96 @@ func (p *Program) accelerated(wk *worker, t part) {
 	}
 	per := p.machine.strip / size
 	full := t.hi - (t.hi-t.lo)%per
-	if t.lo < full {
-		p.machine.run(&wk.code[0], uintptr(t.lo*size), uintptr(full*size))
+	// A masked run reads a whole strip that ends with the array, also what the other runs write, so it comes first.
+	masked := full < t.hi && t.hi >= per && p.machine.masked
+	if masked {
+		p.machine.run(&wk.code[0], uintptr((t.hi-per)*size), uintptr((t.hi-per)*size+1), last(t.hi-full, size))
 	}
-	if full < t.hi {
-		p.rest(wk, t, v.code, full*size, (t.hi-full)*size)
+	if t.lo < full {
+		p.machine.run(&wk.code[0], uintptr(t.lo*size), uintptr(full*size), everything)
+	}
+	if full < t.hi && !masked {
+		p.rest(wk, t, v.code, t.hi-full)
 	}
 }
 
-// bind gives instructions their operands.
-func (w *worker) bind(code []instruction) {
+const everything = ^uint64(0)
+
+// last is the mask for the last n elements of a strip: 16 bits for each of its registers.
+func last(n, size int) (mask uint64) {
+	per := 64 / size // elements of a register
+	for u := range 4 {
+		k := min(n-(3-u)*per, per)
+		if k > 0 {
+			mask |= (1<<k - 1) << (per - k) << (16 * u)
+		}
+	}
+	return mask
+}
+
+// link gives instructions their handlers and scalars.
+func (w *worker) link(code []instruction) {
 	for i := range code {
 		in, r := &code[i], &w.code[i]
 		r.handler = in.handler
-		r.rows[0], r.rows[1] = w.rows[in.rows[0]], w.rows[in.rows[1]]
 		for k, s := range in.scalars {
 			r.scalars[k] = w.scalars[s]
 		}
 	}
 }
 
-// rest does the last strip, which is shorter than the machine's, on a copy of it.
-func (p *Program) rest(wk *worker, t part, code []instruction, from, n int) {
-	v := t.pass.now
-	for i, r := range v.rows {
+// bind gives instructions their rows.
+func (w *worker) bind(code []instruction) {
+	for i := range code {
+		in, r := &code[i], &w.code[i]
+		r.rows[0], r.rows[1] = w.rows[in.rows[0]], w.rows[in.rows[1]]
+	}
+}
+
+// fetch asks for the arrays that the next part reads, if they are small: the processor's own guesses then come too late.
+func (p *Program) fetch(t part) {
+	n := uintptr(t.hi) * t.pass.typ.size()
+	if t.pass.now == nil || n > fetched {
+		return
+	}
+	for _, r := range t.pass.now.rows {
 		if r.kind == rowArray {
-			copy(wk.row(i), p.array(t.pass, r).bytes()[from:from+n])
+			a := uintptr(p.arrays[r.index].Ptr)
+			p.machine.fetch(a, a+n)
 		}
-		if r.kind == rowArray || r.kind == rowStore {
+	}
+}
+
+const fetched = 8192 // bytes of an array
+
+// rest does the last n elements, which are fewer than a strip: it reads a whole strip that ends with them, as far as the
+// array has one, and keeps only their results. What comes before them may have been done already.
+func (p *Program) rest(wk *worker, t part, code []instruction, n int) {
+	v, size := t.pass.now, int(t.pass.typ.size())
+	if len(t.pass.sums) > 0 {
+		wk.link(code)
+		wk.last = nil
+	}
+	from, skip := t.hi*size-p.machine.strip, p.machine.strip-n*size // in bytes
+	for i, r := range v.rows {
+		switch r.kind {
+		case rowArray:
+			a := p.array(t.pass, r)
+			if from >= 0 {
+				wk.rows[i] = row{uintptr(a.Ptr) + uintptr(from), 0}
+				continue
+			}
+			copy(wk.row(i)[-from:], a.bytes())
+			fallthrough
+		case rowStore:
 			wk.rows[i] = row{address(wk.row(i)), 0}
 		}
 	}
 	wk.bind(code)
-	p.machine.run(&wk.code[0], 0, 1)
+	p.machine.run(&wk.code[0], 0, 1, everything)
 	for i, r := range v.rows {
 		if r.kind == rowStore {
-			copy(p.array(t.pass, r).bytes()[from:from+n], wk.row(i))
+			copy(p.array(t.pass, r).bytes()[from+skip:], wk.row(i)[skip:p.machine.strip])
 		}
 	}
 }
@@ -178,7 +238,7 @@ func accumulate[T float](p *Program, wk *worker, t part) {
 			}
 		}
 		if lo < full {
-			p.machine.run(&wk.code[0], uintptr(lo*size), uintptr(full*size))
+			p.machine.run(&wk.code[0], uintptr(lo*size), uintptr(full*size), everything)
 		}
 		for i := range sums {
 			if r := &wk.sums[i]; r.op == Sum || r.op == SumSquares {
@@ -188,9 +248,9 @@ func accumulate[T float](p *Program, wk *worker, t part) {
 			}
 		}
 		if full < hi {
-			p.rest(wk, t, v.tail, full*size, (hi-full)*size)
+			p.rest(wk, t, v.tail, hi-full)
 			for i := range sums {
-				add(&wk.sums[i], full, of[T](wk.row(v.tails[i]))[:hi-full])
+				add(&wk.sums[i], full, of[T](wk.row(v.tails[i]))[per-(hi-full):per])
 			}
 		}
 		for i := range sums {

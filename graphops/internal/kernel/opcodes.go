@@ -60,6 +60,7 @@ const (
 	opThen                               // a ← row 1 where row 0 is true, else a
 	opThenScalar                         // a ← scalar 0 where row 0 is true, else a
 	opStore                              // row 0 ← a
+	opPutAside                           // row 0 ← a, whatever the mask
 	opSum                                // lanes at row ← lanes + a
 	opSumSquares                         // lanes at row ← lanes + a²
 	opAddRows                            // a ← row 0 + row 1
@@ -85,7 +86,7 @@ const (
 )
 
 // opcodeNames are for tests and errors.
-var opcodeNames = [...]string{"Neg", "Square", "Sqrt", "Abs", "Sign", "Floor", "IsFinite", "Not", "AddAcc", "SubAcc", "RevSubAcc", "MulAcc", "DivAcc", "RevDivAcc", "Move", "Load", "LoadScalar", "Add", "AddScalar", "Sub", "SubScalar", "RevSub", "RevSubScalar", "Mul", "MulScalar", "Div", "DivScalar", "RevDiv", "RevDivScalar", "Min", "MinScalar", "Max", "MaxScalar", "Less", "LessScalar", "LessEqual", "LessEqualScalar", "Greater", "GreaterScalar", "GreaterEqual", "GreaterEqualScalar", "Equal", "EqualScalar", "NotEqual", "NotEqualScalar", "And", "AndScalar", "Or", "OrScalar", "Else", "ElseScalar", "Then", "ThenScalar", "Store", "Sum", "SumSquares", "AddRows", "SubRows", "MulRows", "ScaleRow", "Axpby", "AxpbyStore", "SquareAxpby", "SquareAxpbyStore", "AddScaled", "AddScaledRow", "AddTo", "SubFrom", "AddToStore", "SubFromStore", "OverRoot", "OverScaledRoot", "ScaledOverScaledRoot", "SqrtAdd", "ScaleSqrtAdd", "End"}
+var opcodeNames = [...]string{"Neg", "Square", "Sqrt", "Abs", "Sign", "Floor", "IsFinite", "Not", "AddAcc", "SubAcc", "RevSubAcc", "MulAcc", "DivAcc", "RevDivAcc", "Move", "Load", "LoadScalar", "Add", "AddScalar", "Sub", "SubScalar", "RevSub", "RevSubScalar", "Mul", "MulScalar", "Div", "DivScalar", "RevDiv", "RevDivScalar", "Min", "MinScalar", "Max", "MaxScalar", "Less", "LessScalar", "LessEqual", "LessEqualScalar", "Greater", "GreaterScalar", "GreaterEqual", "GreaterEqualScalar", "Equal", "EqualScalar", "NotEqual", "NotEqualScalar", "And", "AndScalar", "Or", "OrScalar", "Else", "ElseScalar", "Then", "ThenScalar", "Store", "PutAside", "Sum", "SumSquares", "AddRows", "SubRows", "MulRows", "ScaleRow", "Axpby", "AxpbyStore", "SquareAxpby", "SquareAxpbyStore", "AddScaled", "AddScaledRow", "AddTo", "SubFrom", "AddToStore", "SubFromStore", "OverRoot", "OverScaledRoot", "ScaledOverScaledRoot", "SqrtAdd", "ScaleSqrtAdd", "End"}
 
 // opcodeForms say how many accumulators an instruction names: a, a and another b, or a and any b.
-var opcodeForms = [...]uint8{0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 2, 2, 1, 0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0}
+var opcodeForms = [...]uint8{0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 2, 2, 1, 0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0}

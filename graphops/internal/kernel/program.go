@@ -59,14 +59,16 @@ type Program struct {
 	batches []*batch // of reductions
 	batchOf []*batch // by node
 
-	leaves  int      // arrays that are bound
-	arrays  []Array  // those, and one for each of whole
+	leaves  int     // arrays that are bound
+	arrays  []Array // those, and one for each of whole, in this run
+	all     []Array
 	whole   []*whole // values that must be there as a whole
 	wholeOf map[int]int
 
 	machine *machine // nil: plain Go
 	codes   map[string][]instruction
 	sizes   sizes
+	ready   *variant // whose scalars are known, in this run
 	self    worker
 	plan    plan
 }

@@ -3,6 +3,7 @@ package kernel
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // IntegerError says that a value does not fit the integer that it is stored in.
@@ -20,10 +21,15 @@ func (e IntegerError) Error() string {
 // leaves everything unwritten.
 func (p *Program) Run(in []Array, span func(leaf int) (lo, hi uintptr)) error {
 	clear(p.known)
-	p.arrays = append(p.arrays[:0], in...)
-	for _, w := range p.whole {
-		w.done = false
-		p.arrays = append(p.arrays, w.value)
+	p.ready = nil
+	p.arrays = in
+	if len(p.whole) > 0 {
+		p.all = append(p.all[:0], in...)
+		for _, w := range p.whole {
+			w.done = false
+			p.all = append(p.all, w.value)
+		}
+		p.arrays = p.all
 	}
 	defer p.release()
 	for i, s := range p.stores {
@@ -65,7 +71,10 @@ func (p *Program) Run(in []Array, span func(leaf int) (lo, hi uintptr)) error {
 }
 
 // release lets go of the caller's arrays.
-func (p *Program) release() { clear(p.arrays) }
+func (p *Program) release() {
+	clear(p.all)
+	p.arrays = nil
+}
 
 // Written reports whether the last run wrote store i.
 func (p *Program) Written(i int) bool { return p.written[i] }
@@ -125,6 +134,10 @@ func (p *Program) reduce(b *batch) {
 // prepare evaluates what a pass reads besides bound arrays, and chooses its code.
 func (p *Program) prepare(ps *pass) {
 	if ps.now = p.variant(ps); ps.now != nil {
+		if p.ready != nil && len(ps.now.needs) == 0 && slices.Equal(p.ready.scalars, ps.now.scalars) {
+			return
+		}
+		p.ready = ps.now
 		for _, i := range ps.now.scalars {
 			p.scalar(i)
 		}

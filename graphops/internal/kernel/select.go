@@ -321,6 +321,6 @@ func (c *coder) accumulate(op Op, i, row int) {
 		c.emit(opSquare, a, 0)
 	}
 	c.emit(map[Op]opcode{Sum: opAdd, SumSquares: opAdd, MaxAll: opMax, All: opAnd}[op], a, 0, row)
-	c.emit(opStore, a, 0, row)
+	c.emit(opPutAside, a, 0, row)
 	c.drop(a)
 }

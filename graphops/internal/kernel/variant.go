@@ -1,6 +1,9 @@
 package kernel
 
-import "unsafe"
+import (
+	"slices"
+	"unsafe"
+)
 
 // variant is the machine code of a pass for one outcome of its conditions: of a Select by a scalar only the chosen value is
 // computed.
@@ -39,6 +42,9 @@ func (p *Program) variant(ps *pass) *variant {
 	if p.machine == nil {
 		return nil
 	}
+	if len(ps.conditions) == 0 && len(ps.variants) > 0 {
+		return ps.variants[0].orNil()
+	}
 	var outcome uint64
 	for i, c := range ps.conditions {
 		if p.scalar(c) != 0 {
@@ -53,6 +59,11 @@ func (p *Program) variant(ps *pass) *variant {
 	v := p.compile(ps, outcome)
 	ps.variants = append(ps.variants, v)
 	return v.orNil()
+}
+
+// like reports whether two variants have the same code and scalars.
+func (v *variant) like(o *variant) bool {
+	return unsafe.SliceData(v.code) == unsafe.SliceData(o.code) && slices.Equal(v.scalars, o.scalars)
 }
 
 func (v *variant) orNil() *variant {

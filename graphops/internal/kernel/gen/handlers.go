@@ -141,25 +141,28 @@ func blend(name, doc string, predicate int) []instruction {
 func sum(name, doc string, square bool) instruction {
 	return instruction{name: name, doc: doc, single: true, emit: func(v *vector, a, _ int) {
 		v.fixed(0)
-		lanes := 32 * 8 / v.width
-		for h := range 2 * vectors {
-			x, t := v.acc(a, h/2), v.temp(0)
-			switch {
-			case h%2 == 0:
-				v.VCVTPS2PD(v.half(x), t)
-			case v.wide():
-				v.VEXTRACTF64X4(operand.U8(1), x, v.half(t))
-				v.VCVTPS2PD(v.half(t), t)
-			default:
-				v.VEXTRACTF128(operand.U8(1), x, v.half(t))
-				v.VCVTPS2PD(v.half(t), t)
+		groups := 32 * 8 / v.width // of lanes that are a register
+		for g := range groups {
+			total := v.temp(1)
+			v.VMOVUPD(v.at(0, g), total)
+			for h := g; h < 2*vectors; h += groups { // halves of the accumulator
+				x, t := v.acc(a, h/2), v.temp(0)
+				switch {
+				case h%2 == 0:
+					v.VCVTPS2PD(v.half(x), t)
+				case v.wide():
+					v.VEXTRACTF64X4(operand.U8(1), x, v.half(t))
+					v.VCVTPS2PD(v.half(t), t)
+				default:
+					v.VEXTRACTF128(operand.U8(1), x, v.half(t))
+					v.VCVTPS2PD(v.half(t), t)
+				}
+				if square {
+					v.VMULPD(t, t, t)
+				}
+				v.VADDPD(t, total, total)
 			}
-			if square {
-				v.VMULPD(t, t, t)
-			}
-			m := v.at(0, h%lanes)
-			v.VADDPD(m, t, t)
-			v.VMOVUPD(t, m)
+			v.VMOVUPD(total, v.at(0, g))
 		}
 	}}
 }
@@ -184,7 +187,7 @@ func axpby(name, doc string, square, store bool) instruction {
 			v.mul(x, s, v.acc(a, u))
 			v.add(v.acc(a, u), y, v.acc(a, u))
 			if store {
-				v.store(v.acc(a, u), v.at(1, u))
+				v.store(u, v.acc(a, u), v.at(1, u))
 			}
 		})
 	}}
@@ -209,7 +212,7 @@ func along(name, doc string, minus, store bool) instruction {
 				v.add(x, v.at(0, u), x)
 			}
 			if store {
-				v.store(x, v.at(1, u))
+				v.store(u, x, v.at(1, u))
 			}
 		})
 	}}
@@ -301,7 +304,11 @@ func instructions() []instruction {
 		[]instruction{
 			{name: "Store", doc: "row 0 ← a", emit: func(v *vector, a, _ int) {
 				v.row(0)
-				each(func(u int) { v.store(v.acc(a, u), v.at(0, u)) })
+				each(func(u int) { v.store(u, v.acc(a, u), v.at(0, u)) })
+			}},
+			{name: "PutAside", doc: "row 0 ← a, whatever the mask", emit: func(v *vector, a, _ int) {
+				v.row(0)
+				each(func(u int) { v.storeAll(v.acc(a, u), v.at(0, u)) })
 			}},
 			sum("Sum", "lanes at row ← lanes + a", false),
 			sum("SumSquares", "lanes at row ← lanes + a²", true),

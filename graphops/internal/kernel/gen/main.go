@@ -108,7 +108,7 @@ func assembly(name string, wide bool) ([]byte, error) {
 	for _, v := range machines {
 		out += v.end() + v.constants()
 	}
-	return []byte("// " + header + "\n\n" + strings.TrimLeft(out, "\n") + entry(name, len(machines[0].names)+1)), nil
+	return []byte("// " + header + "\n\n" + strings.TrimLeft(out, "\n") + entry(name, wide, len(machines[0].names)+1)), nil
 }
 
 // instruction writes the handlers of an instruction.
@@ -179,14 +179,26 @@ func (v *vector) constants() string {
 }
 
 // entry is the function that starts the machine, and the one that gives its tables.
-func entry(name string, handlers int) string {
+func entry(name string, wide bool, handlers int) string {
+	masks := ""
+	if wide {
+		masks = `	MOVQ mask+24(FP), AX
+	KMOVW AX, K2
+	SHRQ $16, AX
+	KMOVW AX, K3
+	SHRQ $16, AX
+	KMOVW AX, K4
+	SHRQ $16, AX
+	KMOVW AX, K5
+`
+	}
 	return fmt.Sprintf(`
-// func %s(code *record, from, to uintptr)
-TEXT ·%s(SB), NOSPLIT|NOFRAME, $0-24
+// func %s(code *record, from, to uintptr, mask uint64)
+TEXT ·%s(SB), NOSPLIT|NOFRAME, $0-32
 	MOVQ code+0(FP), DI
 	MOVQ from+8(FP), SI
 	MOVQ to+16(FP), DX
-	MOVQ DI, R12
+%s	MOVQ DI, R12
 	JMP  (DI)
 
 // func %sTables() (f64, f32 *uintptr, n int)
@@ -197,5 +209,17 @@ TEXT ·%sTables(SB), NOSPLIT, $0-24
 	MOVQ AX, f32+8(FP)
 	MOVQ $%d, n+16(FP)
 	RET
-`, name, name, name, name, handlers)
+
+// func %sFetch(from, to uintptr)
+TEXT ·%sFetch(SB), NOSPLIT, $0-16
+	MOVQ from+0(FP), AX
+	MOVQ to+8(FP), DX
+
+next:
+	PREFETCHT0 (AX)
+	ADDQ $64, AX
+	CMPQ AX, DX
+	JLT  next
+	RET
+`, name, name, masks, name, name, handlers, name, name)
 }

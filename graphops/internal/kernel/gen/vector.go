@@ -13,6 +13,7 @@ var (
 	code    = reg.RDI // the present record
 	offset  = reg.RSI // of the strip in its arrays, in bytes
 	pointer = []reg.GPPhysical{reg.R10, reg.R11}
+	masks   = []reg.Register{reg.K2, reg.K3, reg.K4, reg.K5} // of the elements that are stored, with AVX-512
 )
 
 // The layout of a record; machine.go has the same.
@@ -124,10 +125,21 @@ func (v *vector) scalar(k int, to reg.VecPhysical) {
 	by(v, v.VBROADCASTSS, v.VBROADCASTSD)(operand.Mem{Base: code, Disp: recordScalars + 8*k}, to)
 }
 
-func (v *vector) load(m operand.Mem, r operand.Op)  { by(v, v.VMOVUPS, v.VMOVUPD)(m, r) }
-func (v *vector) store(r operand.Op, m operand.Mem) { by(v, v.VMOVUPS, v.VMOVUPD)(r, m) }
-func (v *vector) move(x, d operand.Op)              { by(v, v.VMOVAPS, v.VMOVAPD)(x, d) }
-func (v *vector) sqrt(x, d operand.Op)              { by(v, v.VSQRTPS, v.VSQRTPD)(x, d) }
+func (v *vector) load(m operand.Mem, r operand.Op) { by(v, v.VMOVUPS, v.VMOVUPD)(m, r) }
+
+// store writes register u of a strip, as far as the mask of the run goes.
+func (v *vector) store(u int, r operand.Op, m operand.Mem) {
+	if v.wide() {
+		by(v, v.VMOVUPS, v.VMOVUPD)(r, masks[u], m)
+	} else {
+		v.storeAll(r, m)
+	}
+}
+
+func (v *vector) storeAll(r operand.Op, m operand.Mem) { by(v, v.VMOVUPS, v.VMOVUPD)(r, m) }
+
+func (v *vector) move(x, d operand.Op) { by(v, v.VMOVAPS, v.VMOVAPD)(x, d) }
+func (v *vector) sqrt(x, d operand.Op) { by(v, v.VSQRTPS, v.VSQRTPD)(x, d) }
 
 // The binary operations compute d = x op y; y may be memory.
 func (v *vector) add(x, y, d operand.Op) { by(v, v.VADDPS, v.VADDPD)(y, x, d) }
