@@ -93,7 +93,7 @@ func (r *AdaBelief) Apply(b *Builder, in []Step) ([]Step, error) {
 			if r.IgnoreMaxWhenRectified {
 				most = v1
 			}
-			u = rectified.Select(factor.Mul(adaptive(m1, most, c1, c2, eps, r.EpsilonHat)), either(r.DegeneratedToSGD, m1.Div(c1), graphops.Const(0)))
+			u = rectified.Select(factor.Mul(adaptive(m1, most, c1, c2, eps, r.EpsilonHat)), either(r.DegeneratedToSGD, m1.Mul(one.Div(c1)), graphops.Const(0)))
 		}
 		if r.Decay == "direction" {
 			u = u.Add(w.Mul(wd))

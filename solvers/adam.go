@@ -48,7 +48,7 @@ func (r *Adam) Apply(b *Builder, in []Step) ([]Step, error) {
 		}
 		h := b.Slot(s, "vhat")
 		if r.MaxCorrected {
-			return lr.Mul(adaptive(m1, h.Set(h.Max(v1.Div(c2))), c1, one, eps, false))
+			return lr.Mul(adaptive(m1, h.Set(h.Max(v1.Mul(one.Div(c2)))), c1, one, eps, false))
 		}
 		return lr.Mul(adaptive(m1, h.Set(h.Max(v1)), c1, c2, eps, r.EpsilonHat))
 	})

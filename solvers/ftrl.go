@@ -1,5 +1,7 @@
 package solvers
 
+import "optimop/graphops"
+
 // Ftrl is follow the regularised leader (McMahan et al. 2013, https://research.google/pubs/pub41159/), which sets small
 // weights to exactly zero. With p = −LearningRatePower:
 //
@@ -31,9 +33,12 @@ func (r *Ftrl) Apply(b *Builder, in []Step) ([]Step, error) {
 	return b.eachStep(in, func(s Step) Step {
 		g, w, n, z := s.Delta, s.Value, b.Slot(s, "accum", Fill(r.InitialAccumulatorValue)), b.Slot(s, "linear")
 		n1 := n.Set(n.Add(g.Square()))
-		power := n1.Pow(p)
-		z1 := z.Set(z.Add(g).Add(w.Mul(two.Mul(shrink))).Sub(power.Sub(n.Pow(p)).Div(lr).Mul(w)))
+		power := toPower(n1, p)
+		z1 := z.Set(z.Add(g).Add(w.Mul(two.Mul(shrink))).Sub(power.Sub(toPower(n.Expr, p)).Div(lr).Mul(w)))
 		q := power.Div(lr).Add(two.Mul(l2).Add(beta.Div(lr)))
 		return replace(s, z1.Abs().LessEqual(l1).Select(zero, z1.Max(l1.Neg()).Min(l1).Sub(z1).Div(q)))
 	})
 }
+
+// toPower is xᵖ for x ≥ 0, by the root where p is ½, the default, as that is so much quicker.
+func toPower(x, p Expr) Expr { return p.Equal(graphops.Const(0.5)).Select(x.Sqrt(), x.Pow(p)) }

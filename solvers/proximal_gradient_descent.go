@@ -26,4 +26,4 @@ func (r *ProximalGradientDescent) Apply(b *Builder, in []Step) ([]Step, error) {
 }
 
 // proximal is the proximal step of penalties of strength l1 and l2 from p.
-func proximal(p, l1, l2 Expr) Expr { return soft(p, l1).Div(one.Add(l2)) }
+func proximal(p, l1, l2 Expr) Expr { return soft(p, l1).Mul(one.Div(one.Add(l2))) }

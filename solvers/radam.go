@@ -53,7 +53,7 @@ func (r *RAdam) Apply(b *Builder, in []Step) ([]Step, error) {
 			h := b.Slot(s, "vhat")
 			v1 = h.Set(h.Max(v1))
 		}
-		u := rectified.Select(factor.Mul(adaptive(m1, v1, c1, c2, eps, r.EpsilonHat)), m1.Div(c1))
+		u := rectified.Select(factor.Mul(adaptive(m1, v1, c1, c2, eps, r.EpsilonHat)), m1.Mul(one.Div(c1)))
 		return lr.Mul(u.Add(decay))
 	})
 }

@@ -226,35 +226,35 @@ func accumulate[T float](p *Program, wk *worker, t part) {
 	size := int(t.pass.typ.size())
 	per := p.machine.strip / size
 	for i, r := range sums {
-		wk.sums[i].reset(p.nodes[r.node].Op)
+		op := p.nodes[r.node].Op
+		wk.sums[i].reset(op)
+		row, v := of[T](wk.row(v.lanes[i])), T(neutral(op))
+		for l := range row {
+			row[l] = v
+		}
 	}
 	for lo := t.lo; lo < t.hi; lo += block {
 		hi := min(lo+block, t.hi)
 		full := hi - (hi-lo)%per
-		for i := range sums {
-			row, v := of[T](wk.row(v.lanes[i])), T(neutral(wk.sums[i].op))
-			for l := range row {
-				row[l] = v
-			}
-		}
 		if lo < full {
 			p.machine.run(&wk.code[0], uintptr(lo*size), uintptr(full*size), everything)
 		}
-		for i := range sums {
-			if r := &wk.sums[i]; r.op == Sum || r.op == SumSquares {
-				copy(r.lanes[:], of[float64](wk.row(v.lanes[i])))
-			} else {
-				add(r, 0, of[T](wk.row(v.lanes[i])))
-			}
-		}
 		if full < hi {
 			p.rest(wk, t, v.tail, hi-full)
-			for i := range sums {
-				add(&wk.sums[i], full, of[T](wk.row(v.tails[i]))[per-(hi-full):per])
-			}
 		}
 		for i := range sums {
-			wk.sums[i].endBlock()
+			r, row := &wk.sums[i], wk.row(v.lanes[i])
+			switch {
+			case r.sums():
+				copy(r.lanes[:], of[float64](row))
+				clear(row)
+			case hi == t.hi:
+				add(r, 0, of[T](row))
+			}
+			if full < hi {
+				add(r, full, of[T](wk.row(v.tails[i]))[per-(hi-full):per])
+			}
+			r.endBlock()
 		}
 	}
 	for i, r := range sums {

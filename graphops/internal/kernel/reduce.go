@@ -90,6 +90,9 @@ type accumulator struct {
 	extreme float64
 }
 
+// sums reports whether the reduction is a sum, and not an extreme.
+func (r *accumulator) sums() bool { return r.op == Sum || r.op == SumSquares }
+
 func (r *accumulator) reset(op Op) { *r = accumulator{op: op, extreme: neutral(op)} }
 
 // add reduces elements that begin at index lo of their chunk, within one block.
@@ -113,15 +116,15 @@ func add[T float](r *accumulator, lo int, x []T) {
 
 // endBlock closes a block.
 func (r *accumulator) endBlock() {
-	if r.op == Sum || r.op == SumSquares {
+	if r.sums() {
 		r.blocks.add(sumLanes(&r.lanes))
 		r.lanes = [lanes]float64{}
 	}
 }
 
 func (r *accumulator) result() float64 {
-	if r.op == MaxAll || r.op == All {
-		return r.extreme
+	if r.sums() {
+		return r.blocks.total()
 	}
-	return r.blocks.total()
+	return r.extreme
 }
