@@ -1,6 +1,7 @@
 package graphops
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/pkg/errors"
@@ -222,11 +223,18 @@ func (p *Plan) release() {
 	}
 }
 
+// SharedMemoryError says that the memory of two targets overlaps.
+type SharedMemoryError struct{ A, B *gorgonia.Node }
+
+func (e SharedMemoryError) Error() string {
+	return fmt.Sprintf("graphops: %s and %s share memory (their ranges overlap), so they cannot both be updated; give one a copy of its own",
+		nodeName(e.A), nodeName(e.B))
+}
+
 func (p *Plan) explain(err error) error {
 	switch e := err.(type) {
 	case kernel.ConflictError:
-		return errors.Errorf("graphops: %s and %s share memory (their ranges overlap), so they cannot both be updated; give one a copy of its own",
-			nodeName(p.updates[e.A].Target), nodeName(p.updates[e.B].Target))
+		return SharedMemoryError{p.updates[e.A].Target, p.updates[e.B].Target}
 	case kernel.IntegerError:
 		return errors.Errorf("graphops: the new value of %s is %v, which is not a whole number", nodeName(p.updates[e.Store].Target), e.Value)
 	}

@@ -75,7 +75,7 @@ func (s *Solver) Step(model []gorgonia.ValueGrad) (err error) {
 			return err
 		}
 	}
-	if err := p.run(b.values, b.grads); err != nil {
+	if err := p.run(b); err != nil {
 		return err
 	}
 	again := named.step == p
@@ -86,7 +86,7 @@ func (s *Solver) Step(model []gorgonia.ValueGrad) (err error) {
 		}
 	}
 	named.step = p
-	return p.zero.Zero(b.owned, b.values)
+	return nil
 }
 
 // batch is what one step works on. Each step uses the solver's again, so that it allocates nothing.
@@ -125,11 +125,19 @@ type stepPlan struct {
 	b      *build
 	names  []string
 	forms  []form
-	plan   *graphops.Plan
 	source map[*gorgonia.Node]source
-	leaves []source // of the plan, in its order
-	values []gorgonia.Value
+	grads  []*gorgonia.Node
+	zeroes *compiled // also sets the gradients to zero, in the same pass
+	plain  *compiled // does not; made when it is needed
+	shared bool      // gradients share memory, so that they have to be set to zero afterwards
 	zero   graphops.Zeroer
+}
+
+// compiled is a plan with the sources of its leaves.
+type compiled struct {
+	plan   *graphops.Plan
+	leaves []source
+	values []gorgonia.Value
 }
 
 // source says where a step finds the value of a leaf: the zero source is the store.
@@ -169,13 +177,13 @@ func (s *Solver) plan(names []string, values []gorgonia.Value, all []string) (*s
 	if err != nil {
 		return nil, err
 	}
-	if p.plan, err = graphops.Compile(p.b.updates, graphops.From(s.store)); err != nil {
+	updates := slices.Clone(p.b.updates)
+	for _, d := range p.grads {
+		updates = append(updates, graphops.Update{Target: d, Value: never.Select(graphops.Of(d), zero)})
+	}
+	if p.zeroes, err = p.compile(updates); err != nil {
 		return nil, err
 	}
-	for _, n := range p.plan.Leaves() {
-		p.leaves = append(p.leaves, p.source[n])
-	}
-	p.values = make([]gorgonia.Value, len(p.leaves))
 	if len(s.plans) == maxPlans {
 		s.plans = s.plans[1:]
 	}
@@ -216,6 +224,7 @@ func (s *Solver) private(names []string, forms []form, all []string, store *grap
 	for i, f := range forms {
 		w, d := input(f.dt, f.shape, "parameter", names[i]), input(f.dt, f.shape, "gradient of", names[i])
 		p.source[w], p.source[d] = source{kind: parameter, index: i}, source{kind: gradient, index: i}
+		p.grads = append(p.grads, d)
 		steps[i] = Step{Param{names[i], w}, graphops.Of(w), graphops.Of(d)}
 	}
 	bound := map[string]*gorgonia.Node{}
@@ -228,17 +237,50 @@ func (s *Solver) private(names []string, forms []form, all []string, store *grap
 	return p, err
 }
 
-func (p *stepPlan) run(values, grads []gorgonia.Value) error {
-	defer clear(p.values)
-	for k := range p.leaves {
-		switch l := &p.leaves[k]; l.kind {
-		case parameter:
-			p.values[k] = values[l.index]
-		case gradient:
-			p.values[k] = grads[l.index]
-		case hyper:
-			p.values[k] = l.node.Value()
+func (p *stepPlan) compile(updates []graphops.Update) (*compiled, error) {
+	plan, err := graphops.Compile(updates, graphops.From(p.b.store))
+	if err != nil {
+		return nil, err
+	}
+	c := &compiled{plan: plan}
+	for _, n := range plan.Leaves() {
+		c.leaves = append(c.leaves, p.source[n])
+	}
+	c.values = make([]gorgonia.Value, len(c.leaves))
+	return c, nil
+}
+
+// run makes the step, and sets the gradients that are the caller's to zero.
+func (p *stepPlan) run(b *batch) (err error) {
+	if !p.shared && len(b.owned) == len(b.grads) {
+		err := p.zeroes.run(b)
+		if err == nil || !errors.As(err, new(graphops.SharedMemoryError)) {
+			return err
+		}
+		p.shared = true // or parameters do, which the plain plan will say
+	}
+	if p.plain == nil {
+		if p.plain, err = p.compile(p.b.updates); err != nil {
+			return err
 		}
 	}
-	return p.plan.Run(p.values)
+	if err := p.plain.run(b); err != nil {
+		return err
+	}
+	return p.zero.Zero(b.owned, b.values)
+}
+
+func (c *compiled) run(b *batch) error {
+	defer clear(c.values)
+	for k := range c.leaves {
+		switch l := &c.leaves[k]; l.kind {
+		case parameter:
+			c.values[k] = b.values[l.index]
+		case gradient:
+			c.values[k] = b.grads[l.index]
+		case hyper:
+			c.values[k] = l.node.Value()
+		}
+	}
+	return c.plan.Run(c.values)
 }
