@@ -32,16 +32,19 @@ func (r *Averaged) Apply(b *solvers.Builder, in []solvers.Step) ([]solvers.Step,
 	average := func(s solvers.Slot, x, keep solvers.Expr) solvers.Expr {
 		return s.Set(s.Mul(keep).Add(x.Mul(one.Sub(keep))))
 	}
-	return b.EachValue(in, func(s solvers.Step) solvers.Expr {
+	in, err := b.EachValue(in, func(s solvers.Step) solvers.Expr { return s.Value.Mul(one.Sub(lr.Mul(decay))) })
+	if err != nil {
+		return nil, err
+	}
+	return b.Each(in, func(s solvers.Step) solvers.Expr {
 		g := s.Delta
 		m := average(b.Slot(s, "m"), g, b1)
 		v := b.Slot(s, "s")
 		v1 := v.Set(v.Mul(b2).Add(g.Sub(m).Square().Mul(one.Sub(b2))).Add(eps.Square()))
 		top := b.Slot(s, "max")
 		u := m.Mul(lr.Div(c1)).Div(top.Set(top.Max(v1)).Mul(one.Div(c2)).Sqrt().Add(eps))
-		w := s.Value.Mul(one.Sub(lr.Mul(decay))).Sub(u)
-		average(b.Slot(s, "average"), w, keep)
-		return w
+		average(b.Slot(s, "average"), s.Value.Sub(u), keep)
+		return u
 	})
 }
 

@@ -282,7 +282,7 @@ func (c *coder) load(i int) int {
 		c.operate(opLoad, a, i)
 		return c.bind(i, a)
 	}
-	return c.eval(i, nothing)
+	return c.eval(i)
 }
 
 // both evaluates two operands that are not in memory, the more needy first.
@@ -317,33 +317,25 @@ func (c *coder) own(i int) int {
 	return a
 }
 
-// store writes a value to the target of store k.
+// store writes a value to the target of store k. A value there that is still wanted is put aside first.
 func (c *coder) store(k, i int) {
-	if _, ok := c.at[i]; !ok && !c.readable(i) {
-		c.eval(i, k)
+	a := c.load(i)
+	made := len(c.code)
+	if old, ok := c.leaf[c.ps.stores[k].array]; ok && c.uses[old] > 0 && old != i {
+		if _, aside := c.home[old]; !aside {
+			c.accs[a].pinned = true
+			c.load(old)
+			c.putAside(old)
+			c.accs[a].pinned = false
+		}
+	}
+	row := c.row(rowRef{rowStore, k})
+	if last := made - 1; last >= 0 && len(c.code) == made && c.code[last].a == a && storing[c.code[last].op] != 0 {
+		c.code[last].op, c.code[last].rows[1] = storing[c.code[last].op], row
 	} else {
-		a := c.load(i)
-		c.accs[a].pinned = true
-		c.emit(opStore, a, 0, c.target(k, i))
-		c.accs[a].pinned = false
+		c.emit(opStore, a, 0, row)
 	}
 	c.done(i)
-}
-
-// target is the row of store k. A value there that is still wanted, after an instruction that reads it once if it is the
-// node read, is put aside first.
-func (c *coder) target(k, read int) int {
-	if i, ok := c.leaf[c.ps.stores[k].array]; ok {
-		wanted := c.uses[i]
-		if i == read {
-			wanted--
-		}
-		if _, aside := c.home[i]; wanted > 0 && !aside {
-			c.load(i)
-			c.putAside(i)
-		}
-	}
-	return c.row(rowRef{rowStore, k})
 }
 
 // leave puts a value into a row, for good.

@@ -68,25 +68,34 @@ const (
 	opMulRows                            // a ← row 0 · row 1
 	opScaleRow                           // a ← row 0 · scalar 0
 	opAxpby                              // a ← b·scalar 0 + array 0·scalar 1
-	opAxpbyStore                         // array 1 ← a ← b·scalar 0 + array 0·scalar 1
 	opSquareAxpby                        // a ← b²·scalar 0 + array 0·scalar 1
-	opSquareAxpbyStore                   // array 1 ← a ← b²·scalar 0 + array 0·scalar 1
-	opAddScaled                          // a ← a + b·scalar 0
-	opAddScaledRow                       // a ← a + row 0·scalar 0
 	opAddTo                              // a ← array 0 + a·scalar 0
 	opSubFrom                            // a ← array 0 − a·scalar 0
-	opAddToStore                         // array 1 ← a ← array 0 + a·scalar 0
-	opSubFromStore                       // array 1 ← a ← array 0 − a·scalar 0
+	opSubFromScaled                      // a ← array 0·scalar 0 − a
+	opAddScaled                          // a ← a + b·scalar 0
+	opAddScaledRow                       // a ← a + row 0·scalar 0
 	opOverRoot                           // a ← a / (√b + scalar 0)
 	opOverScaledRoot                     // a ← a / (√(b·scalar 1) + scalar 0)
 	opScaledOverScaledRoot               // a ← a·scalar 2 / (√(b·scalar 1) + scalar 0)
 	opSqrtAdd                            // a ← √a + scalar 0
 	opScaleSqrtAdd                       // a ← √(a·scalar 0) + scalar 1
+	opAddStore                           // array 1 ← a ← a + row
+	opAddScalarStore                     // array 1 ← a ← a + scalar
+	opRevSubStore                        // array 1 ← a ← row − a
+	opMaxStore                           // array 1 ← a ← max(a, row)
+	opAxpbyStore                         // array 1 ← a ← b·scalar 0 + array 0·scalar 1
+	opSquareAxpbyStore                   // array 1 ← a ← b²·scalar 0 + array 0·scalar 1
+	opAddToStore                         // array 1 ← a ← array 0 + a·scalar 0
+	opSubFromStore                       // array 1 ← a ← array 0 − a·scalar 0
+	opSubFromScaledStore                 // array 1 ← a ← array 0·scalar 0 − a
 	opEnd                                // the next strip, or return
 )
 
 // opcodeNames are for tests and errors.
-var opcodeNames = [...]string{"Neg", "Square", "Sqrt", "Abs", "Sign", "Floor", "IsFinite", "Not", "AddAcc", "SubAcc", "RevSubAcc", "MulAcc", "DivAcc", "RevDivAcc", "Move", "Load", "LoadScalar", "Add", "AddScalar", "Sub", "SubScalar", "RevSub", "RevSubScalar", "Mul", "MulScalar", "Div", "DivScalar", "RevDiv", "RevDivScalar", "Min", "MinScalar", "Max", "MaxScalar", "Less", "LessScalar", "LessEqual", "LessEqualScalar", "Greater", "GreaterScalar", "GreaterEqual", "GreaterEqualScalar", "Equal", "EqualScalar", "NotEqual", "NotEqualScalar", "And", "AndScalar", "Or", "OrScalar", "Else", "ElseScalar", "Then", "ThenScalar", "Store", "PutAside", "Sum", "SumSquares", "AddRows", "SubRows", "MulRows", "ScaleRow", "Axpby", "AxpbyStore", "SquareAxpby", "SquareAxpbyStore", "AddScaled", "AddScaledRow", "AddTo", "SubFrom", "AddToStore", "SubFromStore", "OverRoot", "OverScaledRoot", "ScaledOverScaledRoot", "SqrtAdd", "ScaleSqrtAdd", "End"}
+var opcodeNames = [...]string{"Neg", "Square", "Sqrt", "Abs", "Sign", "Floor", "IsFinite", "Not", "AddAcc", "SubAcc", "RevSubAcc", "MulAcc", "DivAcc", "RevDivAcc", "Move", "Load", "LoadScalar", "Add", "AddScalar", "Sub", "SubScalar", "RevSub", "RevSubScalar", "Mul", "MulScalar", "Div", "DivScalar", "RevDiv", "RevDivScalar", "Min", "MinScalar", "Max", "MaxScalar", "Less", "LessScalar", "LessEqual", "LessEqualScalar", "Greater", "GreaterScalar", "GreaterEqual", "GreaterEqualScalar", "Equal", "EqualScalar", "NotEqual", "NotEqualScalar", "And", "AndScalar", "Or", "OrScalar", "Else", "ElseScalar", "Then", "ThenScalar", "Store", "PutAside", "Sum", "SumSquares", "AddRows", "SubRows", "MulRows", "ScaleRow", "Axpby", "SquareAxpby", "AddTo", "SubFrom", "SubFromScaled", "AddScaled", "AddScaledRow", "OverRoot", "OverScaledRoot", "ScaledOverScaledRoot", "SqrtAdd", "ScaleSqrtAdd", "AddStore", "AddScalarStore", "RevSubStore", "MaxStore", "AxpbyStore", "SquareAxpbyStore", "AddToStore", "SubFromStore", "SubFromScaledStore", "End"}
 
 // opcodeForms say how many accumulators an instruction names: a, a and another b, or a and any b.
-var opcodeForms = [...]uint8{0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 2, 2, 1, 0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0}
+var opcodeForms = [...]uint8{0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 0, 0, 0, 1, 0, 1, 1, 1, 0, 0, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0}
+
+// storing gives the instructions that also store what another one computes.
+var storing = [...]opcode{opEnd: 0, opAdd: opAddStore, opAddScalar: opAddScalarStore, opRevSub: opRevSubStore, opMax: opMaxStore, opAxpby: opAxpbyStore, opSquareAxpby: opSquareAxpbyStore, opAddTo: opAddToStore, opSubFrom: opSubFromStore, opSubFromScaled: opSubFromScaledStore}

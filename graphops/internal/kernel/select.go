@@ -30,10 +30,9 @@ var sums = map[Op]opcode{Add: opAddRows, Sub: opSubRows, Mul: opMulRows}
 
 var unaries = map[Op]opcode{Neg: opNeg, Square: opSquare, Sqrt: opSqrt, Abs: opAbs, Sign: opSign, Floor: opFloor, IsFinite: opIsFinite, Not: opNot}
 
-// eval computes a node in an accumulator, and stores it if k is not negative. Nodes that are operands of a fused instruction
-// are passed over.
-func (c *coder) eval(i, k int) int {
-	if a, ok := c.fused(i, k); ok {
+// eval computes a node in an accumulator. Nodes that are operands of a fused instruction are passed over.
+func (c *coder) eval(i int) int {
+	if a, ok := c.fused(i); ok {
 		return c.bind(i, a)
 	}
 	n := c.p.nodes[i]
@@ -59,13 +58,7 @@ func (c *coder) eval(i, k int) int {
 		a = c.own(x)
 		c.emit(op, a, 0)
 	}
-	c.bind(i, a)
-	if k >= 0 {
-		c.accs[a].pinned = true
-		c.emit(opStore, a, 0, c.target(k, nothing))
-		c.accs[a].pinned = false
-	}
-	return a
+	return c.bind(i, a)
 }
 
 func (c *coder) binary(op Op, x, y int) int {
@@ -157,7 +150,7 @@ func (c *coder) only(i int) bool {
 }
 
 // fused computes a node together with its operands, where an instruction does that.
-func (c *coder) fused(i, k int) (a int, ok bool) {
+func (c *coder) fused(i int) (a int, ok bool) {
 	n := c.p.nodes[i]
 	if n.Op != Add && n.Op != Sub && n.Op != Div {
 		return 0, false
@@ -166,34 +159,33 @@ func (c *coder) fused(i, k int) (a int, ok bool) {
 	if x == y {
 		return 0, false
 	}
-	if n.Op == Div {
-		return c.overRoot(x, y, k)
-	}
 	p, s, left := c.scaled(x)
 	q, t, right := c.scaled(y)
-	if n.Op == Sub {
-		if right && c.isArray(x) {
-			return c.along(opSubFrom, opSubFromStore, x, q, t, k), true
-		}
-		return 0, false
-	}
 	switch {
+	case n.Op == Div:
+		return c.overRoot(x, y)
+	case n.Op == Sub && right && c.isArray(x):
+		return c.along(opSubFrom, x, q, t), true
+	case n.Op == Sub && left && c.isArray(p) && c.p.nodes[y].Elem:
+		return c.along(opSubFromScaled, p, y, s), true
+	case n.Op == Sub:
+		return 0, false
 	case left && right && c.isArray(p) && (!c.isArray(q) || c.uses[p] <= c.uses[q]):
-		return c.axpby(q, t, p, s, k), true
+		return c.axpby(q, t, p, s), true
 	case left && right && c.isArray(q):
-		return c.axpby(p, s, q, t, k), true
+		return c.axpby(p, s, q, t), true
 	case right && c.isArray(x):
-		return c.along(opAddTo, opAddToStore, x, q, t, k), true
+		return c.along(opAddTo, x, q, t), true
 	case left && c.isArray(y):
-		return c.along(opAddTo, opAddToStore, y, p, s, k), true
-	case k < 0 && right && c.p.nodes[x].Elem:
+		return c.along(opAddTo, y, p, s), true
+	case right && c.p.nodes[x].Elem:
 		return c.addScaled(x, q, t), true
-	case k < 0 && left && c.p.nodes[y].Elem:
+	case left && c.p.nodes[y].Elem:
 		return c.addScaled(y, p, s), true
 	}
 	z, s, scaled, e, ok := c.root(i)
 	switch {
-	case k >= 0 || !ok:
+	case !ok:
 		return 0, false
 	case scaled:
 		a = c.own(z)
@@ -225,9 +217,9 @@ func (c *coder) root(i int) (z, s int, scaled bool, e int, ok bool) {
 }
 
 // overRoot is x / (√z + e), with either scaled.
-func (c *coder) overRoot(x, y, k int) (a int, ok bool) {
+func (c *coder) overRoot(x, y int) (a int, ok bool) {
 	z, s, scaled, e, ok := c.root(y)
-	if !ok || k >= 0 || !c.only(y) || !c.p.nodes[x].Elem {
+	if !ok || !c.only(y) || !c.p.nodes[x].Elem {
 		return 0, false
 	}
 	op, scalars := opOverRoot, []int{e, s}
@@ -253,38 +245,30 @@ func (c *coder) overRoot(x, y, k int) (a int, ok bool) {
 }
 
 // axpby is x·s + base·t, where x may be a square.
-func (c *coder) axpby(x, s, base, t, k int) int {
-	op, store := opAxpby, opAxpbyStore
+func (c *coder) axpby(x, s, base, t int) int {
+	op := opAxpby
 	if c.p.nodes[x].Op == Square && c.only(x) {
 		x, _, _ = c.args(x)
-		op, store = opSquareAxpby, opSquareAxpbyStore
+		op = opSquareAxpby
 	}
 	b := c.load(x)
 	a := b
-	c.accs[b].pinned = true
 	if c.uses[x] > 1 {
+		c.accs[b].pinned = true
 		a = c.take()
+		c.accs[b].pinned = false
 	}
-	rows := []int{c.read(base)}
-	if k >= 0 {
-		op, rows = store, append(rows, c.target(k, base))
-	}
-	c.with(c.emit(op, a, b, rows...), s, t)
-	c.accs[b].pinned = false
+	c.with(c.emit(op, a, b, c.read(base)), s, t)
 	c.done(x)
 	c.accs[a].node = taken
 	c.done(base)
 	return a
 }
 
-// along is base ± x·s.
-func (c *coder) along(op, store opcode, base, x, s, k int) int {
+// along is an instruction of an array, a value and a scalar.
+func (c *coder) along(op opcode, base, x, s int) int {
 	a := c.own(x)
-	rows := []int{c.read(base)}
-	if k >= 0 {
-		op, rows = store, append(rows, c.target(k, base))
-	}
-	c.with(c.emit(op, a, 0, rows...), s)
+	c.with(c.emit(op, a, 0, c.read(base)), s)
 	c.done(base)
 	return a
 }

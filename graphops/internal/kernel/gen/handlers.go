@@ -167,16 +167,13 @@ func sum(name, doc string, square bool) instruction {
 	}}
 }
 
-// axpby is a ← f(b)·scalar 0 + array 0·scalar 1, and the store of it to array 1.
-func axpby(name, doc string, square, store bool) instruction {
+// axpby is a ← f(b)·scalar 0 + array 0·scalar 1.
+func axpby(name, doc string, square bool) instruction {
 	return instruction{name: name, doc: doc, form: twice, emit: func(v *vector, a, b int) {
 		s, t, y := v.temp(0), v.temp(1), v.temp(2)
 		v.array(0)
 		v.scalar(0, s)
 		v.scalar(1, t)
-		if store {
-			v.array(1)
-		}
 		each(func(u int) {
 			x := v.acc(b, u)
 			v.mul(t, v.at(0, u), y)
@@ -186,36 +183,36 @@ func axpby(name, doc string, square, store bool) instruction {
 			}
 			v.mul(x, s, v.acc(a, u))
 			v.add(v.acc(a, u), y, v.acc(a, u))
-			if store {
-				v.store(u, v.acc(a, u), v.at(1, u))
-			}
 		})
 	}}
 }
 
-// along is a ← array 0 ± a·scalar 0, and the store of it to array 1.
-func along(name, doc string, minus, store bool) instruction {
+// along is a ← f(array 0, a·scalar 0).
+func along(name, doc string, f func(v *vector, m, x op)) instruction {
 	return instruction{name: name, doc: doc, emit: func(v *vector, a, _ int) {
-		s, y := v.temp(0), v.temp(1)
 		v.array(0)
-		v.scalar(0, s)
-		if store {
-			v.array(1)
-		}
+		v.scalar(0, v.temp(0))
 		each(func(u int) {
 			x := v.acc(a, u)
-			v.mul(x, s, x)
-			if minus {
-				v.load(v.at(0, u), y)
-				v.sub(y, x, x)
-			} else {
-				v.add(x, v.at(0, u), x)
-			}
-			if store {
-				v.store(u, x, v.at(1, u))
-			}
+			v.mul(x, v.temp(0), x)
+			f(v, v.at(0, u), x)
 		})
 	}}
+}
+
+// storing are the instructions that can also store what they compute: results of the expressions that new values end with.
+var storing = []string{"Add", "AddScalar", "RevSub", "Max", "Axpby", "SquareAxpby", "AddTo", "SubFrom", "SubFromScaled"}
+
+// stored is an instruction, and at its end array 1 ← a.
+func stored(in instruction) instruction {
+	compute := in.emit
+	in.name, in.doc = in.name+"Store", "array 1 ← "+in.doc
+	in.emit = func(v *vector, a, b int) {
+		compute(v, a, b)
+		v.array(1)
+		each(func(u int) { v.store(u, v.acc(a, u), v.at(1, u)) })
+	}
+	return in
 }
 
 // overRoot is a ← a / (√b + scalar 0), with b and a scaled first.
@@ -247,7 +244,7 @@ func overRoot(name, doc string, scaleB, scaleA bool) instruction {
 
 func instructions() []instruction {
 	none := func(v *vector, f func(x op)) { v.xor(v.temp(0), v.temp(0), v.temp(0)); f(v.temp(0)) }
-	return slices.Concat([]instruction{
+	all := slices.Concat([]instruction{
 		unary("Neg", "a ← −a", func(v *vector, a op) { v.xor(a, v.constant("signs"), a) }),
 		unary("Square", "a ← a²", func(v *vector, a op) { v.mul(a, a, a) }),
 		unary("Sqrt", "a ← √a", func(v *vector, a op) { v.sqrt(a, a) }),
@@ -321,10 +318,22 @@ func instructions() []instruction {
 				v.scalar(0, v.temp(0))
 				each(func(u int) { v.mul(v.temp(0), v.at(0, u), v.acc(a, u)) })
 			}},
-			axpby("Axpby", "a ← b·scalar 0 + array 0·scalar 1", false, false),
-			axpby("AxpbyStore", "array 1 ← a ← b·scalar 0 + array 0·scalar 1", false, true),
-			axpby("SquareAxpby", "a ← b²·scalar 0 + array 0·scalar 1", true, false),
-			axpby("SquareAxpbyStore", "array 1 ← a ← b²·scalar 0 + array 0·scalar 1", true, true),
+
+			axpby("Axpby", "a ← b·scalar 0 + array 0·scalar 1", false),
+			axpby("SquareAxpby", "a ← b²·scalar 0 + array 0·scalar 1", true),
+			along("AddTo", "a ← array 0 + a·scalar 0", func(v *vector, m, x op) { v.add(x, m, x) }),
+			along("SubFrom", "a ← array 0 − a·scalar 0", func(v *vector, m, x op) {
+				v.load(m.(operand.Mem), v.temp(1))
+				v.sub(v.temp(1), x, x)
+			}),
+			{name: "SubFromScaled", doc: "a ← array 0·scalar 0 − a", emit: func(v *vector, a, _ int) {
+				v.array(0)
+				v.scalar(0, v.temp(0))
+				each(func(u int) {
+					v.mul(v.temp(0), v.at(0, u), v.temp(1))
+					v.sub(v.temp(1), v.acc(a, u), v.acc(a, u))
+				})
+			}},
 			{name: "AddScaled", doc: "a ← a + b·scalar 0", form: two, emit: func(v *vector, a, b int) {
 				v.scalar(0, v.temp(0))
 				each(func(u int) {
@@ -340,10 +349,6 @@ func instructions() []instruction {
 					v.add(v.acc(a, u), v.temp(1), v.acc(a, u))
 				})
 			}},
-			along("AddTo", "a ← array 0 + a·scalar 0", false, false),
-			along("SubFrom", "a ← array 0 − a·scalar 0", true, false),
-			along("AddToStore", "array 1 ← a ← array 0 + a·scalar 0", false, true),
-			along("SubFromStore", "array 1 ← a ← array 0 − a·scalar 0", true, true),
 			overRoot("OverRoot", "a ← a / (√b + scalar 0)", false, false),
 			overRoot("OverScaledRoot", "a ← a / (√(b·scalar 1) + scalar 0)", true, false),
 			overRoot("ScaledOverScaledRoot", "a ← a·scalar 2 / (√(b·scalar 1) + scalar 0)", true, true),
@@ -364,4 +369,10 @@ func instructions() []instruction {
 				})
 			}},
 		})
+	for _, in := range all {
+		if slices.Contains(storing, in.name) {
+			all = append(all, stored(in))
+		}
+	}
+	return all
 }

@@ -68,7 +68,11 @@ func opcodes() []byte {
 	for _, in := range instructions() {
 		fmt.Fprintf(&b, "%d, ", in.form)
 	}
-	b.WriteString("0}\n")
+	b.WriteString("0}\n\n// storing gives the instructions that also store what another one computes.\nvar storing = [...]opcode{opEnd: 0")
+	for _, name := range storing {
+		fmt.Fprintf(&b, ", op%s: op%sStore", name, name)
+	}
+	b.WriteString("}\n")
 	text, err := format.Source(b.Bytes())
 	if err != nil {
 		log.Fatal(err)
