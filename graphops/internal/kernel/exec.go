@@ -97,13 +97,11 @@ func (p *Program) group(wk *worker, w *work, g int) {
 	wk.last = nil
 	parts := w.parts[w.groups[g]:w.groups[g+1]]
 	for k, t := range parts {
-		if k+1 < len(parts) {
-			p.fetch(parts[k+1])
-		}
+		next := parts[min(k+1, len(parts)-1)].pass
 		switch {
 		case !p.active(t.pass):
 		case t.pass.now != nil:
-			p.accelerated(wk, t)
+			p.accelerated(wk, t, next)
 		case t.pass.typ == Float32:
 			interpret(p, wk, wk.f32, t)
 		default:

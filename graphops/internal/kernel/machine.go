@@ -17,7 +17,6 @@ type machine struct {
 	first        [opEnd + 1]int                                    // index of an instruction's first handler
 	masked       bool                                              // stores as the mask says
 	run          func(code *record, from, to uintptr, mask uint64) // the strips that begin at these offsets, in bytes
-	fetch        func(from, to uintptr)                            // brings memory into the cache
 }
 
 // stripBytes is the longest strip, and the length of every row of scratch memory.
@@ -37,8 +36,8 @@ type row struct{ base, mask uintptr }
 // fastest is the machine of this processor, or nil for plain Go.
 var fastest = detect()
 
-func newMachine(name string, accumulators, strip int, masked bool, tables func() (f64, f32 *uintptr, n int), run func(*record, uintptr, uintptr, uint64), fetch func(from, to uintptr)) *machine {
-	m := &machine{name: name, accumulators: accumulators, strip: strip, masked: masked, run: run, fetch: fetch}
+func newMachine(name string, accumulators, strip int, masked bool, tables func() (f64, f32 *uintptr, n int), run func(*record, uintptr, uintptr, uint64)) *machine {
+	m := &machine{name: name, accumulators: accumulators, strip: strip, masked: masked, run: run}
 	f64, f32, n := tables()
 	m.tables[Float64], m.tables[Float32] = unsafe.Slice(f64, n), unsafe.Slice(f32, n)
 	next := 0
@@ -72,11 +71,16 @@ func (m *machine) handler(t DType, op opcode, a, b int) uintptr {
 	return m.tables[t][i]
 }
 
-// accelerated does a part on the machine.
-func (p *Program) accelerated(wk *worker, t part) {
+// accelerated does a part on the machine. next is the pass that it will do then.
+func (p *Program) accelerated(wk *worker, t part, next *pass) {
 	v, size := t.pass.now, int(t.pass.typ.size())
+	if next.now == nil || !next.now.like(v) {
+		next = t.pass
+	}
 	for i, r := range v.rows {
 		switch r.kind {
+		case rowNext:
+			wk.rows[i] = row{uintptr(p.arrays[next.now.rows[r.index].index].Ptr), ^uintptr(0)}
 		case rowArray, rowStore:
 			wk.rows[i] = row{uintptr(p.array(t.pass, r).Ptr), ^uintptr(0)}
 		case rowScratch:
@@ -148,22 +152,6 @@ func (w *worker) bind(code []instruction) {
 		r.rows[0], r.rows[1] = w.rows[in.rows[0]], w.rows[in.rows[1]]
 	}
 }
-
-// fetch asks for the arrays that the next part reads, if they are small: the processor's own guesses then come too late.
-func (p *Program) fetch(t part) {
-	n := uintptr(t.hi) * t.pass.typ.size()
-	if t.pass.now == nil || n > fetched {
-		return
-	}
-	for _, r := range t.pass.now.rows {
-		if r.kind == rowArray {
-			a := uintptr(p.arrays[r.index].Ptr)
-			p.machine.fetch(a, a+n)
-		}
-	}
-}
-
-const fetched = 8192 // bytes of an array
 
 // rest does the last n elements, which are fewer than a strip: it reads a whole strip that ends with them, as far as the
 // array has one, and keeps only their results. What comes before them may have been done already.

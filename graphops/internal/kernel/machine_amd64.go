@@ -13,12 +13,10 @@ import (
 //go:noescape
 func avx2(code *record, from, to uintptr, mask uint64)
 func avx2Tables() (f64, f32 *uintptr, n int)
-func avx2Fetch(from, to uintptr)
 
 //go:noescape
 func avx512(code *record, from, to uintptr, mask uint64)
 func avx512Tables() (f64, f32 *uintptr, n int)
-func avx512Fetch(from, to uintptr)
 
 // detect finds the fastest machine that the processor has. OPTIMOP_KERNEL=go, avx2 or avx512 asks for another one, for tests.
 func detect() *machine {
@@ -34,10 +32,10 @@ func detect() *machine {
 // machines are all that this processor can run, the fastest first.
 func machines() (ms []*machine) {
 	if cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ {
-		ms = append(ms, newMachine("avx512", 4, 256, true, avx512Tables, avx512, avx512Fetch))
+		ms = append(ms, newMachine("avx512", 4, 256, true, avx512Tables, avx512))
 	}
 	if cpu.X86.HasAVX2 {
-		ms = append(ms, newMachine("avx2", 3, 128, false, avx2Tables, avx2, avx2Fetch))
+		ms = append(ms, newMachine("avx2", 3, 128, false, avx2Tables, avx2))
 	}
 	return ms
 }

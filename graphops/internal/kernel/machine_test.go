@@ -15,6 +15,9 @@ func forMachines(t *testing.T, test func(t *testing.T, m *machine)) {
 	}
 }
 
+// long is too many elements for code that fetches the next arrays.
+const long = small/4 + 1
+
 // tensors builds expressions over float32 arrays of n elements.
 type tensors struct {
 	Builder
@@ -59,7 +62,7 @@ func floats(n, k int) []Array {
 // Adam is six instructions for each strip, of which two store what they compute, and the step stores the parameter.
 func TestFusion(t *testing.T) {
 	forMachines(t, func(t *testing.T, m *machine) {
-		b := &tensors{n: 100}
+		b := &tensors{n: long}
 		scale := func(x int, s float64) int { return b.op(Mul, x, b.scalar(s)) }
 		w, mo, v, g := b.leaf(0), b.leaf(1), b.leaf(2), b.leaf(3)
 		m1 := b.op(Add, scale(mo, .9), scale(g, .1))
@@ -67,7 +70,7 @@ func TestFusion(t *testing.T) {
 		u := b.op(Div, scale(m1, 1.5), b.op(Add, b.op(Sqrt, scale(v1, 1.2)), b.scalar(1e-8)))
 		w1 := b.op(Sub, w, b.op(Mul, b.scalar(.001), u))
 		p := b.program([]Store{{1, m1, -1}, {2, v1, -1}, {0, w1, -1}}, nil, m)
-		require.NoError(t, p.Run(floats(100, 4), nil))
+		require.NoError(t, p.Run(floats(long, 4), nil))
 		require.Equal(t, "Load AxpbyStore SquareAxpbyStore ScaledOverScaledRoot SubFromStore End", listing(p))
 	})
 }
@@ -75,11 +78,11 @@ func TestFusion(t *testing.T) {
 // A scalar condition chooses code: what is not chosen is not computed. Both outcomes are kept.
 func TestScalarConditionChoosesCode(t *testing.T) {
 	forMachines(t, func(t *testing.T, m *machine) {
-		b := &tensors{n: 100}
+		b := &tensors{n: long}
 		x, flag := b.leaf(0), b.number(1)
 		root := b.op(Sqrt, x)
 		p := b.program([]Store{{0, b.op(Select, flag, root, b.op(Add, x, x)), -1}}, nil, m)
-		in := append(floats(100, 1), Of([]float64{1}))
+		in := append(floats(long, 1), Of([]float64{1}))
 		run := func(flag float64) string {
 			Elements[float64](in[1])[0] = flag
 			require.NoError(t, p.Run(in, nil))
@@ -102,10 +105,10 @@ func mustRun(p *Program, in []Array) {
 // What the machine has no instruction for runs in plain Go, and only where it is chosen.
 func TestPlainGoWhereNeeded(t *testing.T) {
 	forMachines(t, func(t *testing.T, m *machine) {
-		b := &tensors{n: 100}
+		b := &tensors{n: long}
 		x, flag := b.leaf(0), b.number(1)
 		p := b.program([]Store{{0, b.op(Select, flag, b.op(Exp, x), b.op(Square, x)), -1}}, nil, m)
-		in := append(floats(100, 1), Of([]float64{0}))
+		in := append(floats(long, 1), Of([]float64{0}))
 		mustRun(p, in)
 		require.NotNil(t, p.passes[0].now)
 		Elements[float64](in[1])[0] = 1
@@ -140,6 +143,39 @@ func TestPutAside(t *testing.T) {
 		require.Contains(t, listing(p), "PutAside")
 		require.Equal(t, Elements[float32](want[0]), Elements[float32](in[0]))
 		require.Equal(t, Elements[float32](want[1]), Elements[float32](in[1]))
+	})
+}
+
+// The code of short arrays brings those of the next pass into the cache, whatever that is: the same code, other code, nothing.
+func TestFetch(t *testing.T) {
+	forMachines(t, func(t *testing.T, m *machine) {
+		const k = 9
+		var b Builder
+		var stores []Store
+		for i := range k {
+			n := &tensors{Builder: b, n: 100 - i%2}
+			op := Add
+			if i == 4 {
+				op = Sqrt
+			}
+			stores = append(stores, Store{i, n.op(op, n.leaf(i), n.leaf(k+i)), -1})
+			b = n.Builder
+		}
+		arrays := func() []Array {
+			var in []Array
+			for i := range 2 * k {
+				in = append(in, floats(100-i%k%2, 1)...)
+			}
+			return in
+		}
+		in, want := arrays(), arrays()
+		mustRun(b.program(stores, nil, nil), want)
+		p := b.program(stores, nil, m)
+		mustRun(p, in)
+		require.Contains(t, listing(p), "Fetch")
+		for i := range in {
+			require.Equal(t, Elements[float32](want[i]), Elements[float32](in[i]))
+		}
 	})
 }
 

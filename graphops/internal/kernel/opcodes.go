@@ -61,6 +61,7 @@ const (
 	opThenScalar                         // a ← scalar 0 where row 0 is true, else a
 	opStore                              // row 0 ← a
 	opPutAside                           // row 0 ← a, whatever the mask
+	opFetch                              // brings arrays 0 and 1 into the cache
 	opSum                                // lanes at row ← lanes + a
 	opSumSquares                         // lanes at row ← lanes + a²
 	opAddRows                            // a ← row 0 + row 1
@@ -92,10 +93,10 @@ const (
 )
 
 // opcodeNames are for tests and errors.
-var opcodeNames = [...]string{"Neg", "Square", "Sqrt", "Abs", "Sign", "Floor", "IsFinite", "Not", "AddAcc", "SubAcc", "RevSubAcc", "MulAcc", "DivAcc", "RevDivAcc", "Move", "Load", "LoadScalar", "Add", "AddScalar", "Sub", "SubScalar", "RevSub", "RevSubScalar", "Mul", "MulScalar", "Div", "DivScalar", "RevDiv", "RevDivScalar", "Min", "MinScalar", "Max", "MaxScalar", "Less", "LessScalar", "LessEqual", "LessEqualScalar", "Greater", "GreaterScalar", "GreaterEqual", "GreaterEqualScalar", "Equal", "EqualScalar", "NotEqual", "NotEqualScalar", "And", "AndScalar", "Or", "OrScalar", "Else", "ElseScalar", "Then", "ThenScalar", "Store", "PutAside", "Sum", "SumSquares", "AddRows", "SubRows", "MulRows", "ScaleRow", "Axpby", "SquareAxpby", "AddTo", "SubFrom", "SubFromScaled", "AddScaled", "AddScaledRow", "OverRoot", "OverScaledRoot", "ScaledOverScaledRoot", "SqrtAdd", "ScaleSqrtAdd", "AddStore", "AddScalarStore", "RevSubStore", "MaxStore", "AxpbyStore", "SquareAxpbyStore", "AddToStore", "SubFromStore", "SubFromScaledStore", "End"}
+var opcodeNames = [...]string{"Neg", "Square", "Sqrt", "Abs", "Sign", "Floor", "IsFinite", "Not", "AddAcc", "SubAcc", "RevSubAcc", "MulAcc", "DivAcc", "RevDivAcc", "Move", "Load", "LoadScalar", "Add", "AddScalar", "Sub", "SubScalar", "RevSub", "RevSubScalar", "Mul", "MulScalar", "Div", "DivScalar", "RevDiv", "RevDivScalar", "Min", "MinScalar", "Max", "MaxScalar", "Less", "LessScalar", "LessEqual", "LessEqualScalar", "Greater", "GreaterScalar", "GreaterEqual", "GreaterEqualScalar", "Equal", "EqualScalar", "NotEqual", "NotEqualScalar", "And", "AndScalar", "Or", "OrScalar", "Else", "ElseScalar", "Then", "ThenScalar", "Store", "PutAside", "Fetch", "Sum", "SumSquares", "AddRows", "SubRows", "MulRows", "ScaleRow", "Axpby", "SquareAxpby", "AddTo", "SubFrom", "SubFromScaled", "AddScaled", "AddScaledRow", "OverRoot", "OverScaledRoot", "ScaledOverScaledRoot", "SqrtAdd", "ScaleSqrtAdd", "AddStore", "AddScalarStore", "RevSubStore", "MaxStore", "AxpbyStore", "SquareAxpbyStore", "AddToStore", "SubFromStore", "SubFromScaledStore", "End"}
 
 // opcodeForms say how many accumulators an instruction names: a, a and another b, or a and any b.
-var opcodeForms = [...]uint8{0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 0, 0, 0, 1, 0, 1, 1, 1, 0, 0, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0}
+var opcodeForms = [...]uint8{0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 0, 0, 0, 1, 0, 1, 1, 1, 0, 0, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0}
 
 // storing gives the instructions that also store what another one computes.
 var storing = [...]opcode{opEnd: 0, opAdd: opAddStore, opAddScalar: opAddScalarStore, opRevSub: opRevSubStore, opMax: opMaxStore, opAxpby: opAxpbyStore, opSquareAxpby: opSquareAxpbyStore, opAddTo: opAddToStore, opSubFrom: opSubFromStore, opSubFromScaled: opSubFromScaledStore}

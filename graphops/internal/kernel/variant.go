@@ -34,6 +34,7 @@ const (
 	rowStore                  // written by store index of the pass
 	rowScratch                // the worker's: a value that waits
 	rowLanes                  // the worker's: partial sums
+	rowNext                   // what row index is in the next pass
 )
 
 // variant finds the code for the outcome of the conditions in this run, and compiles it when it is met first. It is nil
@@ -84,6 +85,9 @@ func (p *Program) compile(ps *pass, outcome uint64) *variant {
 		v.lanes = append(v.lanes, c.row(rowRef{rowLanes, k}))
 		c.accumulate(p.nodes[ps.sums[k].node].Op, c.resolve(ps.sums[k].arg), v.lanes[k])
 	}
+	if ps.n*int(ps.typ.size()) <= small {
+		c.fetch()
+	}
 	v.code = c.link()
 	if len(ps.sums) > 0 {
 		c.restart()
@@ -102,6 +106,26 @@ func (p *Program) compile(ps *pass, outcome uint64) *variant {
 	}
 	p.sizes = p.sizes.max(sizes{rows: max(1, len(v.rows)), scalars: max(1, len(v.scalars)), code: max(len(v.code), len(v.tail))})
 	return v
+}
+
+// small is the size of arrays, in bytes, of which the next ones are fetched meanwhile: where every array is short, the
+// processor's own guesses come too late.
+const small = 8192
+
+// fetch begins the code with instructions that fetch what the code will read in the next pass, if that is alike.
+func (c *coder) fetch() {
+	var next []int
+	for i, r := range c.rows {
+		if r.kind == rowArray {
+			next = append(next, c.row(rowRef{rowNext, i}))
+		}
+	}
+	work := c.code
+	c.code = nil
+	for pair := range slices.Chunk(next, 2) {
+		c.emit(opFetch, 0, 0, pair[0], pair[len(pair)-1])
+	}
+	c.code = append(c.code, work...)
 }
 
 // link finds the handlers of the instructions. Equal code is shared, so that the code of many small tensors stays in the

@@ -307,6 +307,17 @@ func instructions() []instruction {
 				v.row(0)
 				each(func(u int) { v.storeAll(v.acc(a, u), v.at(0, u)) })
 			}},
+			{name: "Fetch", doc: "brings arrays 0 and 1 into the cache", emit: func(v *vector, _, _ int) {
+				v.array(0)
+				v.array(1)
+				for k := range 2 {
+					for line := range vectors * v.width / 64 {
+						m := v.at(k, 0)
+						m.Disp = 64 * line
+						v.PREFETCHT0(m)
+					}
+				}
+			}},
 			sum("Sum", "lanes at row ← lanes + a", false),
 			sum("SumSquares", "lanes at row ← lanes + a²", true),
 

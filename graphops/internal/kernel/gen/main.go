@@ -213,17 +213,5 @@ TEXT ·%sTables(SB), NOSPLIT, $0-24
 	MOVQ AX, f32+8(FP)
 	MOVQ $%d, n+16(FP)
 	RET
-
-// func %sFetch(from, to uintptr)
-TEXT ·%sFetch(SB), NOSPLIT, $0-16
-	MOVQ from+0(FP), AX
-	MOVQ to+8(FP), DX
-
-next:
-	PREFETCHT0 (AX)
-	ADDQ $64, AX
-	CMPQ AX, DX
-	JLT  next
-	RET
-`, name, name, masks, name, name, handlers, name, name)
+`, name, name, masks, name, name, handlers)
 }
