@@ -21,6 +21,7 @@ var (
 	cAdam64     adamLoop[float64]
 	cMomentum32 func(w, m, g []float32, k *[2]float32)
 	checkC      func() error
+	cTarget     string // what they were compiled for
 )
 
 // inC finds the loop in C for a type, and makes sure that it was vectorised. It skips the benchmark without the tag cbench.
