@@ -74,6 +74,18 @@ func (a adamArrays[T]) step(p *pool, loop adamLoop[T]) func() {
 	return func() { p.run(len(a.w), do) }
 }
 
+// stepMany is step over arrays of n elements each. The pool shares out the elements of all of them, one after the other.
+func stepMany[T float](many []adamArrays[T], n int, p *pool, loop adamLoop[T]) func() {
+	k := scalarsOf[T]()
+	do := func(lo, hi int) { // those that begin there
+		for i := (lo + n - 1) / n; i*n < hi; i++ {
+			a := many[i]
+			loop(a.w, a.m, a.v, a.g, k)
+		}
+	}
+	return func() { p.run(len(many)*n, do) }
+}
+
 // adamBytes is what a step of Adam over n elements must move: it reads four arrays and writes three.
 func adamBytes[T float](n int) float64 { return float64(7*n) * float64(unsafe.Sizeof(T(0))) }
 
