@@ -21,6 +21,7 @@ var (
 	cAdam64     adamLoop[float64]
 	cMomentum32 func(w, m, g []float32, k *[2]float32)
 	checkC      func() error
+	cTarget     string // what they were compiled for
 )
 
 // inC finds the loop in C for a type, and makes sure that it was vectorised. It skips the benchmark without the tag cbench.
@@ -71,6 +72,18 @@ func (a adamArrays[T]) step(p *pool, loop adamLoop[T]) func() {
 	k := scalarsOf[T]()
 	do := func(lo, hi int) { loop(a.w[lo:hi], a.m[lo:hi], a.v[lo:hi], a.g[lo:hi], k) }
 	return func() { p.run(len(a.w), do) }
+}
+
+// stepMany is step over arrays of n elements each. The pool shares out the elements of all of them, one after the other.
+func stepMany[T float](many []adamArrays[T], n int, p *pool, loop adamLoop[T]) func() {
+	k := scalarsOf[T]()
+	do := func(lo, hi int) { // those that begin there
+		for i := (lo + n - 1) / n; i*n < hi; i++ {
+			a := many[i]
+			loop(a.w, a.m, a.v, a.g, k)
+		}
+	}
+	return func() { p.run(len(many)*n, do) }
 }
 
 // adamBytes is what a step of Adam over n elements must move: it reads four arrays and writes three.

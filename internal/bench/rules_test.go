@@ -3,6 +3,7 @@ package bench
 import (
 	"flag"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,35 +16,47 @@ import (
 
 var table = flag.Bool("table", false, "run TestRuleTable")
 
-// ruleCase says what is special about a rule, with its default options, for the table.
+// ruleCase says what is special about a rule, for the table. A rule has its default options; after a colon there are others.
 type ruleCase struct {
 	// more is how many bytes for each parameter the rule must move beyond parameter, gradient and slots read and written once:
 	// for sums over all elements that must be known before the first new value. Negative for slots that are written only.
-	more   float64
-	matrix bool   // measured on a matrix, as it treats those in its own way
-	why    string // of more
+	more    float64
+	why     string // of more
+	columns int    // measured on a matrix of so many, as it treats those in its own way
+	free    string // not judged, and why: the bound is for elementwise rules without powers and tanh, and their norms
+	options map[string]any
 }
 
 var ruleCases = map[string]ruleCase{
-	"adafactor":            {12, true, "means of g² and norm of w; then norm of the step, from g"},
-	"barzilai_borwein":     {8, false, "both sums, from w, g and two slots, which are not read again"},
-	"clip_by_global_norm":  {4, false, "norm of g"},
-	"conditional_gradient": {4, false, "norm of g"},
-	"lamb":                 {16, false, "norms of w and of the step, from w, g and two slots"},
-	"muon":                 {0, false, "a vector, which it gives to Adam; of a matrix, the products take all the time"},
-	"normalized_sgd":       {4, false, "norm of g"},
-	"novograd":             {4, false, "norm of g"},
-	"remove_not_finite":    {8, false, "whether all of g and of the new w are finite"},
-	"variable_clipping":    {8, false, "norm of the new w, from w and g"},
+	"adafactor":            {more: 12, why: "means of g² and norm of w; then norm of the step, from g", columns: 4096, free: "sums along axes"},
+	"adagrad_da":           {more: -4, why: "w is computed from the slots alone"},
+	"barzilai_borwein":     {more: 8, why: "both sums read w, g and two slots, which are then only written"},
+	"clip_by_global_norm":  {more: 4, why: "norm of g"},
+	"conditional_gradient": {more: 4, why: "norm of g"},
+	"ftrl:power":           {free: "a power of each element", options: map[string]any{"learning_rate_power": -0.7}},
+	"lamb":                 {more: 16, why: "norms of w and of the step, from w, g and two slots"},
+	"muon":                 {why: "a vector, which it gives to Adam"},
+	"muon:matrix":          {columns: 1 << 18, free: "matrix products"},
+	"normalized_sgd":       {more: 4, why: "norm of g"},
+	"novograd":             {more: 4, why: "norm of g"},
+	"remove_not_finite":    {more: 8, why: "whether all of g and of w − g are finite, from w and g"},
+	"step_clipping":        {why: "no threshold by default, so no norm"},
+	"variable_clipping":    {more: 8, why: "norm of w − g, from w and g"},
 }
 
-// ruleNames are the rules by their own names. Families repeat them with other options.
+// ruleNames are the rules by their own names, with the cases of other options. Families repeat them.
 func ruleNames() (names []string) {
 	for _, n := range solvers.Names() {
 		if !strings.Contains(n, "/") {
 			names = append(names, n)
 		}
 	}
+	for name := range ruleCases {
+		if strings.Contains(name, ":") {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
 	return names
 }
 
@@ -73,10 +86,11 @@ func newRule(tb testing.TB, name string, n int) (u *subject, size int, bytes flo
 	tb.Helper()
 	c := ruleCases[name]
 	shape := tensor.Shape{n}
-	if c.matrix {
-		shape = tensor.Shape{n / 4096, 4096}
+	if c.columns > 0 {
+		shape = tensor.Shape{n / c.columns, c.columns}
 	}
-	s, err := solvers.FromConfig(name, nil)
+	rule, _, _ := strings.Cut(name, ":")
+	s, err := solvers.FromConfig(rule, c.options)
 	require.NoError(tb, err)
 	u = newSubject(tb, s, tensor.Float32, shape)
 	return u, shape.TotalSize(), bound(tb, u, c.more)
@@ -84,7 +98,7 @@ func newRule(tb testing.TB, name string, n int) (u *subject, size int, bytes flo
 
 // BenchmarkRule is every registered rule over one tensor. Compare its GB/s with those of BenchmarkAdam/f32/…/impl=c.
 func BenchmarkRule(b *testing.B) {
-	n := min(10*million, *largest)
+	n := min(ruleSize, *largest)
 	for _, name := range ruleNames() {
 		b.Run(fmt.Sprintf("rule=%s/f32/%s", name, count(n)), func(b *testing.B) {
 			u, size, bytes := newRule(b, name, n)
@@ -104,7 +118,7 @@ func TestRules(t *testing.T) {
 		require.Contains(t, names, name)
 	}
 	for _, name := range names {
-		u, size, bytes := newRule(t, name, 2*4096)
+		u, size, bytes := newRule(t, name, 1<<18)
 		require.GreaterOrEqual(t, bytes, float64(12*size), name)
 		u.step()
 	}
@@ -129,12 +143,15 @@ func TestRuleTable(t *testing.T) {
 	}
 }
 
-// ruleBound is how much longer than Adam in C a rule may take for each byte that it must move.
-const ruleBound = 1.6
+// ruleBound is how much longer than Adam in C a rule may take for each byte that it must move, of arrays of ruleSize parameters.
+const (
+	ruleBound = 1.6
+	ruleSize  = 10 * million
+)
 
 // measureRules measures every rule against Adam in C, and says how many parameters there were and what must be moved.
 func measureRules(t *testing.T, p *pool, each func(name string, size int, bytes float64, r pairs)) {
-	n := min(10*million, *largest)
+	n := min(ruleSize, *largest)
 	c := newAdamArrays[float32](n).step(p, inC[float32](t))
 	for _, name := range ruleNames() {
 		u, size, bytes := newRule(t, name, n)

@@ -84,7 +84,7 @@ func (u *subject) step() {
 	}
 }
 
-// slot is the memory of a slot of the first parameter.
+// slot is the memory of a slot.
 func slot[T float](tb testing.TB, s *solvers.Solver, name string) []T {
 	tb.Helper()
 	st := s.Store().Lookup(name)
@@ -94,10 +94,14 @@ func slot[T float](tb testing.TB, s *solvers.Solver, name string) []T {
 	return v.Data().([]T)
 }
 
-// arrays are the arrays of a subject that is Adam over one parameter, for other loops to run over the same memory: where
+// arrays are the arrays of a subject that is Adam, of its first parameter, for other loops to run over the same memory: where
 // it lies makes a difference.
-func arrays[T float](tb testing.TB, u *subject) adamArrays[T] {
-	return adamArrays[T]{u.params[0].Data().([]T), slot[T](tb, u.solver, "w0/adam/m"), slot[T](tb, u.solver, "w0/adam/v"), u.grads[0].Data().([]T)}
+func arrays[T float](tb testing.TB, u *subject) adamArrays[T] { return arraysOf[T](tb, u, 0) }
+
+// arraysOf are those of another parameter.
+func arraysOf[T float](tb testing.TB, u *subject, i int) adamArrays[T] {
+	name := fmt.Sprintf("w%d/adam/", i)
+	return adamArrays[T]{u.params[i].Data().([]T), slot[T](tb, u.solver, name+"m"), slot[T](tb, u.solver, name+"v"), u.grads[i].Data().([]T)}
 }
 
 func newValue(dt tensor.Dtype, shape tensor.Shape) gorgonia.Value {

@@ -14,24 +14,39 @@ import (
 	"unsafe"
 )
 
+// AVX2 chooses the loops that are compiled for AVX2, also where the processor has wider registers. Set it before any use.
+var AVX2 bool
+
 // Adam32 is one step of Adam over float32. k holds β₁, 1−β₁, β₂, 1−β₂, 1/(1−β₂ᵗ), ε and α/(1−β₁ᵗ).
 func Adam32(w, m, v, g []float32, k *[7]float32) {
 	if n := length(len(w), len(m), len(v), len(g)); n > 0 {
-		C.adam32(f32(w), f32(m), f32(v), f32(g), n, f32(k[:]))
+		if AVX2 {
+			C.adam32_avx2(f32(w), f32(m), f32(v), f32(g), n, f32(k[:]))
+		} else {
+			C.adam32(f32(w), f32(m), f32(v), f32(g), n, f32(k[:]))
+		}
 	}
 }
 
 // Adam64 is Adam32 over float64.
 func Adam64(w, m, v, g []float64, k *[7]float64) {
 	if n := length(len(w), len(m), len(v), len(g)); n > 0 {
-		C.adam64(f64(w), f64(m), f64(v), f64(g), n, f64(k[:]))
+		if AVX2 {
+			C.adam64_avx2(f64(w), f64(m), f64(v), f64(g), n, f64(k[:]))
+		} else {
+			C.adam64(f64(w), f64(m), f64(v), f64(g), n, f64(k[:]))
+		}
 	}
 }
 
 // Momentum32 is one step of gradient descent with momentum over float32. k holds μ and α.
 func Momentum32(w, m, g []float32, k *[2]float32) {
 	if n := length(len(w), len(m), len(g)); n > 0 {
-		C.momentum32(f32(w), f32(m), f32(g), n, f32(k[:]))
+		if AVX2 {
+			C.momentum32_avx2(f32(w), f32(m), f32(g), n, f32(k[:]))
+		} else {
+			C.momentum32(f32(w), f32(m), f32(g), n, f32(k[:]))
+		}
 	}
 }
 

@@ -7,13 +7,26 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/cpu"
 )
 
 // The loops are an honest yardstick only while they are vectorised.
-func TestVectorised(t *testing.T) { require.NoError(t, Check()) }
+func TestVectorised(t *testing.T) { both(t, func(t *testing.T) { require.NoError(t, Check()) }) }
+
+// both tests the loops for this processor, and those for AVX2 where it has that.
+func both(t *testing.T, test func(t *testing.T)) {
+	t.Run("native", test)
+	if cpu.X86.HasAVX2 {
+		AVX2 = true
+		defer func() { AVX2 = false }()
+		t.Run("avx2", test)
+	}
+}
 
 // The numbers are those of the formula, at a length that leaves a remainder for the scalar end of the loop.
-func TestLoops(t *testing.T) {
+func TestLoops(t *testing.T) { both(t, testLoops) }
+
+func testLoops(t *testing.T) {
 	const n = 37
 	var w, m, v, g [n]float64
 	var w32, m32, v32, g32 [n]float32

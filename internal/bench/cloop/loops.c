@@ -24,14 +24,19 @@ double sqrt(double) __attribute__((const));
 		}                                                                                               \
 	}
 
-ADAM(adam32, float, sqrtf)
-ADAM(adam64, double, sqrt)
-
-void momentum32(float *restrict w, float *restrict m, const float *restrict g, size_t n, const float *k) {
-	float mu = k[0], lr = k[1];
-	for (size_t i = 0; i < n; i++) {
-		float mi = m[i] * mu + g[i];
-		m[i] = mi;
-		w[i] -= mi * lr;
+#define MOMENTUM(NAME)                                                                                   \
+	void NAME(float *restrict w, float *restrict m, const float *restrict g, size_t n, const float *k) { \
+		float mu = k[0], lr = k[1];                                                                      \
+		for (size_t i = 0; i < n; i++) {                                                                 \
+			float mi = m[i] * mu + g[i];                                                                 \
+			m[i] = mi;                                                                                   \
+			w[i] -= mi * lr;                                                                             \
+		}                                                                                                \
 	}
-}
+
+#define DEFINE(SUFFIX, TARGET)                \
+	TARGET ADAM(adam32##SUFFIX, float, sqrtf) \
+	TARGET ADAM(adam64##SUFFIX, double, sqrt) \
+	TARGET MOMENTUM(momentum32##SUFFIX)
+
+LOOPS(DEFINE)
