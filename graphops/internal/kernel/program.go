@@ -6,6 +6,8 @@
 // same bits, with any number of workers.
 package kernel
 
+import "slices"
+
 // Node is a primitive with its operands. Nodes are comparable, so that equal sub-expressions are one.
 type Node struct {
 	Op   Op
@@ -170,6 +172,9 @@ func (b *Builder) program(stores []Store, blas BLAS, m *machine) *Program {
 	return p
 }
 
+// maxConditions is how many conditions tell variants of a pass apart: one for each bit.
+const maxConditions = 64
+
 // finish compiles a pass.
 func (p *Program) finish(ps *pass) {
 	ps.memo = map[int]operand{}
@@ -183,13 +188,6 @@ func (p *Program) finish(ps *pass) {
 		r := &ps.sums[i]
 		r.reg = ps.use(p, r.arg)
 		r.partial = make([]float64, (ps.n+chunk-1)/chunk)
-	}
-	for i := range p.nodes {
-		if n := p.nodes[i]; n.Op == Select && n.Elem && !p.nodes[n.Args[0]].Elem && len(ps.conditions) < 64 {
-			if _, ok := ps.memo[i]; ok {
-				ps.conditions = append(ps.conditions, n.Args[0])
-			}
-		}
 	}
 	p.sizes.accumulate = max(p.sizes.accumulate, len(ps.sums))
 	if ps.typ == Float32 {
@@ -218,6 +216,9 @@ func (ps *pass) use(p *Program, i int) (o operand) {
 		o = operand{array, p.leaves + k}
 		ps.needs = append(ps.needs, k)
 	default:
+		if c := n.Args[0]; n.Op == Select && !p.nodes[c].Elem && len(ps.conditions) < maxConditions && !slices.Contains(ps.conditions, c) {
+			ps.conditions = append(ps.conditions, c)
+		}
 		s := step{op: n.Op}
 		for k := range n.Op.Arity() {
 			s.args[k] = ps.use(p, n.Args[k])
