@@ -24,6 +24,7 @@ type Store struct {
 	states []*State
 	byName map[string]*State
 	nodes  map[weak.Pointer[gorgonia.Node]]*State
+	names  names // on the graph of the last new node
 }
 
 // State is one value of a store.
@@ -233,7 +234,7 @@ func (st *State) Node(g *gorgonia.ExprGraph) (*gorgonia.Node, error) {
 		}
 	}
 	v := st.value
-	n, err := newInput(g, v.Dtype(), v.Shape(), st.name)
+	n, err := st.store.names.newInput(g, v.Dtype(), v.Shape(), st.name)
 	if err != nil {
 		return nil, err
 	}

@@ -222,7 +222,10 @@ func nodeName(n *gorgonia.Node) string {
 	return strconv.Quote(n.Name())
 }
 
-func hasNoName(n *gorgonia.Node) bool { return n.Graph() != nil && n.Graph().ByName("").Contains(n) }
+// hasNoName reports whether an input is nameless. Its name is then what Gorgonia prints of it, which costs no search.
+func hasNoName(n *gorgonia.Node) bool {
+	return n.Name() == fmt.Sprintf("%s()", gorgonia.Op(nil)) && n.Graph() != nil && n.Graph().ByName("").Contains(n)
+}
 
 // ScalarValue reads a scalar, or a tensor of one element.
 func ScalarValue(v gorgonia.Value) (float64, error) {
