@@ -54,15 +54,37 @@ func Compile(updates []Update, opts ...CommitOpt) (*Plan, error) {
 	return compile(updates, newCommitConfig(opts).planConfig)
 }
 
+// Check reports what Compile would refuse, in a fraction of the time.
+func Check(updates []Update, opts ...CommitOpt) error {
+	_, _, _, err := lower(updates, newCommitConfig(opts).planConfig)
+	return err
+}
+
 func compile(updates []Update, c planConfig) (*Plan, error) {
-	if len(updates) == 0 {
-		return nil, errors.New("graphops: there is nothing to update")
-	}
-	conds, err := c.conditions(updates)
+	p, b, stores, err := lower(updates, c)
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{updates: slices.Clone(updates)}
+	for _, n := range p.leaves {
+		p.dts, p.shapes, p.states = append(p.dts, n.Dtype()), append(p.shapes, n.Shape()), append(p.states, c.store.of(n))
+	}
+	p.prog = b.Program(stores, gorgonia.WhichBLAS())
+	p.bound, p.arrays = make([]binding, len(p.leaves)), make([]kernel.Array, len(p.leaves))
+	p.span = func(leaf int) (lo, hi uintptr) { return p.bound[leaf].Bytes() }
+	return p, nil
+}
+
+// lower checks updates and translates them for the kernel. The plan knows only its updates, targets and leaves.
+func lower(updates []Update, c planConfig) (p *Plan, b *kernel.Builder, stores []kernel.Store, err error) {
+	fail := func(err error) (*Plan, *kernel.Builder, []kernel.Store, error) { return nil, nil, nil, err }
+	if len(updates) == 0 {
+		return fail(errors.New("graphops: there is nothing to update"))
+	}
+	conds, err := c.conditions(updates)
+	if err != nil {
+		return fail(err)
+	}
+	p, b = &Plan{updates: slices.Clone(updates)}, &kernel.Builder{}
 	index := map[*gorgonia.Node]int{}
 	leaf := func(n *gorgonia.Node) int {
 		i, ok := index[n]
@@ -73,37 +95,29 @@ func compile(updates []Update, c planConfig) (*Plan, error) {
 		}
 		return i
 	}
-	var b kernel.Builder
 	memo := map[*expr]int{}
-	var stores []kernel.Store
 	seen := map[*gorgonia.Node]bool{}
 	for i, u := range updates {
 		if err := u.check(); err != nil {
-			return nil, err
+			return fail(err)
 		}
 		if seen[u.Target] {
-			return nil, errors.Errorf("graphops: %s is updated twice; merge the two updates into one", nodeName(u.Target))
+			return fail(errors.Errorf("graphops: %s is updated twice; merge the two updates into one", nodeName(u.Target)))
 		}
 		seen[u.Target] = true
 		p.targets = append(p.targets, leaf(u.Target))
-		st := kernel.Store{Leaf: leaf(u.Target), Node: u.Value.x.lower(&b, memo, leaf), Cond: -1}
+		st := kernel.Store{Leaf: leaf(u.Target), Node: u.Value.x.lower(b, memo, leaf), Cond: -1}
 		if conds[i].x != nil {
-			st.Cond = conds[i].x.lower(&b, memo, leaf)
+			st.Cond = conds[i].x.lower(b, memo, leaf)
 		}
 		stores = append(stores, st)
 	}
 	for _, n := range p.leaves {
 		if n.Graph() != updates[0].Target.Graph() {
-			return nil, errors.Errorf("graphops: %s is not on the graph of %s", nodeName(n), nodeName(updates[0].Target))
+			return fail(errors.Errorf("graphops: %s is not on the graph of %s", nodeName(n), nodeName(updates[0].Target)))
 		}
 	}
-	for _, n := range p.leaves {
-		p.dts, p.shapes, p.states = append(p.dts, n.Dtype()), append(p.shapes, n.Shape()), append(p.states, c.store.of(n))
-	}
-	p.prog = b.Program(stores, gorgonia.WhichBLAS())
-	p.bound, p.arrays = make([]binding, len(p.leaves)), make([]kernel.Array, len(p.leaves))
-	p.span = func(leaf int) (lo, hi uintptr) { return p.bound[leaf].Bytes() }
-	return p, nil
+	return p, b, stores, nil
 }
 
 func (u Update) check() error {
@@ -137,6 +151,10 @@ func (u Update) check() error {
 // conditions gives the condition of each update; the zero Expr where there is none.
 func (c planConfig) conditions(updates []Update) ([]Expr, error) {
 	conds := make([]Expr, len(updates))
+	updated := map[*gorgonia.Node]bool{}
+	for _, u := range updates {
+		updated[u.Target] = true
+	}
 	for _, g := range c.when {
 		if err := g.when.Err(); err != nil {
 			return nil, errors.Wrap(err, "graphops: When")
@@ -144,14 +162,15 @@ func (c planConfig) conditions(updates []Update) ([]Expr, error) {
 		if !g.when.x.scalar || !g.when.x.op.IsCondition() {
 			return nil, errors.New("graphops: When needs a scalar condition, such as a comparison of scalars or All of one")
 		}
+		named := set(g.targets)
 		for _, n := range g.targets {
-			if !slices.ContainsFunc(updates, func(u Update) bool { return u.Target == n }) {
+			if !updated[n] {
 				return nil, errors.Errorf("graphops: When names %s, which is not updated", nodeName(n))
 			}
 		}
 		for i, u := range updates {
 			switch {
-			case len(g.targets) > 0 && !g.targets.Contains(u.Target):
+			case len(named) > 0 && !named[u.Target]:
 			case conds[i].x == nil:
 				conds[i] = g.when
 			default:
