@@ -24,16 +24,15 @@ type Update struct {
 type Plan struct {
 	updates []Update
 	leaves  gorgonia.Nodes
-	dts     []tensor.Dtype // of the leaves
-	shapes  []tensor.Shape
-	states  []*State
+	want    []leaf   // by leaf
 	also    []*State // that the new values depend on, but not as leaves
 	prog    *kernel.Program
-	targets []int // by update: its leaf
-	bound   []binding
-	arrays  []kernel.Array
+	targets []int          // by update: its leaf
+	arrays  []kernel.Array // by leaf, in this run
+	bound   []binding      // by leaf, of the values that direct refuses
+	odd     []int          // leaves with such a value in this run
+	strided bool           // one of them is read through strides
 	span    func(leaf int) (lo, hi uintptr)
-	strided bool // a value of this run is read through strides
 }
 
 type planConfig struct {
@@ -66,11 +65,16 @@ func compile(updates []Update, c planConfig) (*Plan, error) {
 		return nil, err
 	}
 	for _, n := range p.leaves {
-		p.dts, p.shapes, p.states = append(p.dts, n.Dtype()), append(p.shapes, n.Shape()), append(p.states, c.store.of(n))
+		p.want = append(p.want, newLeaf(n, c.store.of(n)))
 	}
 	p.prog = b.Program(stores, gorgonia.WhichBLAS())
 	p.bound, p.arrays = make([]binding, len(p.leaves)), make([]kernel.Array, len(p.leaves))
-	p.span = func(leaf int) (lo, hi uintptr) { return p.bound[leaf].Bytes() }
+	p.span = func(leaf int) (lo, hi uintptr) {
+		if b := &p.bound[leaf]; b.strides != nil {
+			return b.Bytes()
+		}
+		return p.arrays[leaf].Bytes()
+	}
 	return p, nil
 }
 
@@ -214,7 +218,7 @@ func (p *Plan) Run(values []gorgonia.Value) error {
 		return p.explain(err)
 	}
 	for i, leaf := range p.targets {
-		if p.prog.Written(i) {
+		if p.strided && p.prog.Written(i) {
 			p.bound[leaf].flush()
 		}
 	}
@@ -223,23 +227,30 @@ func (p *Plan) Run(values []gorgonia.Value) error {
 
 // bind finds the memory of a leaf's value.
 func (p *Plan) bind(i int, v gorgonia.Value) (err error) {
-	if s := p.states[i]; s != nil {
-		if own := p.leaves[i].Value(); v == nil || v == own { // another value is a cloned graph's own state
+	l := &p.want[i]
+	if s := l.state; s != nil {
+		if own := l.node.Value(); v == nil || v == own { // another value is a cloned graph's own state
 			if v, err = s.legalAt(own); err != nil {
 				return err
 			}
 		}
 	}
-	p.arrays[i], err = p.bound[i].bind(v, p.dts[i], p.shapes[i])
+	if l.direct(v, &p.arrays[i]) {
+		return nil
+	}
+	p.arrays[i], err = p.bound[i].bind(v, l.dt, l.shape)
 	p.strided = p.strided || p.bound[i].strides != nil
+	p.odd = append(p.odd, i)
 	return err
 }
 
 // release lets go of the values, so that the memory of gradients is free between runs.
 func (p *Plan) release() {
-	for i := range p.bound {
-		p.bound[i].memory, p.arrays[i] = memory{}, kernel.Array{}
+	clear(p.arrays)
+	for _, i := range p.odd {
+		p.bound[i].memory = memory{}
 	}
+	p.odd = p.odd[:0]
 }
 
 // SharedMemoryError says that the memory of two targets overlaps.

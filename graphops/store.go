@@ -29,14 +29,14 @@ type Store struct {
 
 // State is one value of a store.
 type State struct {
+	value gorgonia.Value // the one object that every node is bound to
+	check func(float64) error
+	nodes []weak.Pointer[gorgonia.Node]
 	store *Store
 	name  string
 	kind  Kind
 	param string
-	fill  float64        // the initial value of a slot
-	value gorgonia.Value // the one object that every node is bound to
-	check func(float64) error
-	nodes []weak.Pointer[gorgonia.Node]
+	fill  float64 // the initial value of a slot
 }
 
 // NewStore makes an empty store.
