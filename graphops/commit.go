@@ -150,7 +150,9 @@ func (p *Plan) expand(c planConfig) (*Plan, error) {
 	}
 	q, err := compile(updates, c)
 	if err == nil { // the nodes read states too
-		q.also = p.states
+		for _, l := range p.want {
+			q.also = append(q.also, l.state)
+		}
 	}
 	return q, err
 }

@@ -129,10 +129,12 @@ func (c *gradConfig) check(cost *gorgonia.Node, wrt gorgonia.Nodes) (*gorgonia.E
 			return nil, errors.Errorf("graphops: %s is %v: only float32 and float64 have gradients", nodeName(n), dt)
 		}
 	}
+	seen := map[*gorgonia.Node]bool{}
 	for i, n := range c.of {
-		if slices.Contains(c.of[:i], n) {
+		if seen[n] {
 			return nil, errors.Errorf("graphops: KnownGrads: %s is listed twice", nodeName(n))
 		}
+		seen[n] = true
 		if k := c.known[i]; k.Type() == nil || k.Dtype() != n.Dtype() || !k.Shape().Eq(n.Shape()) {
 			return nil, errors.Errorf("graphops: KnownGrads: the gradient of %s must be %v of shape %v", nodeName(n), n.Dtype(), n.Shape())
 		}
@@ -143,7 +145,7 @@ func (c *gradConfig) check(cost *gorgonia.Node, wrt gorgonia.Nodes) (*gorgonia.E
 // gradients does the work. original says how to call a node in errors.
 func (c *gradConfig) gradients(cost *gorgonia.Node, wrt gorgonia.Nodes, original func(*gorgonia.Node) *gorgonia.Node) (gorgonia.Nodes, error) {
 	roots := c.roots(cost)
-	w := &walk{c: c, x: newExpander(roots[0]),
+	w := &walk{x: newExpander(roots[0]), of: set(c.of), constant: set(c.constant),
 		depends: map[*gorgonia.Node]bool{}, terms: map[*gorgonia.Node]*gorgonia.Node{}, original: original}
 	for _, n := range wrt {
 		w.depends[n] = true
@@ -197,10 +199,19 @@ func (c *gradConfig) gradients(cost *gorgonia.Node, wrt gorgonia.Nodes, original
 	return grads, nil
 }
 
+func set(ns gorgonia.Nodes) map[*gorgonia.Node]bool {
+	s := map[*gorgonia.Node]bool{}
+	for _, n := range ns {
+		s[n] = true
+	}
+	return s
+}
+
 // walk is one reverse pass. terms holds the gradient collected so far for each node.
 type walk struct {
-	c        *gradConfig
 	x        *expander
+	of       map[*gorgonia.Node]bool // whose gradients are given
+	constant map[*gorgonia.Node]bool
 	order    gorgonia.Nodes // ancestors of the roots
 	seen     map[*gorgonia.Node]bool
 	depends  map[*gorgonia.Node]bool // lies on a differentiable path from a wanted node
@@ -229,13 +240,13 @@ func (w *walk) visit(n *gorgonia.Node) {
 
 // differentiable says through which operands of n a gradient flows.
 func (w *walk) differentiable(n *gorgonia.Node, kids int) []bool {
-	if sd, ok := n.Op().(gorgonia.SDOp); ok && kids > 0 && !w.c.constant.Contains(n) {
+	if sd, ok := n.Op().(gorgonia.SDOp); ok && kids > 0 && !w.constant[n] {
 		if d := sd.DiffWRT(kids); len(d) == kids {
 			return d
 		}
 	}
 	if _, ok := n.Op().(gorgonia.SDOp); n.Op() != nil && kids > 0 && !ok { // refused if the gradient gets here
-		return slices.Repeat([]bool{!w.c.constant.Contains(n)}, kids)
+		return slices.Repeat([]bool{!w.constant[n]}, kids)
 	}
 	return make([]bool, kids)
 }
@@ -249,7 +260,7 @@ func (w *walk) back() error {
 		flows, wanted := false, make([]bool, len(kids))
 		for i, k := range kids {
 			flows = flows || diff[i] && w.depends[k]
-			wanted[i] = diff[i] && w.depends[k] && !w.c.of.Contains(k)
+			wanted[i] = diff[i] && w.depends[k] && !w.of[k]
 		}
 		if w.terms[n] == nil || !flows {
 			continue
@@ -289,6 +300,7 @@ func (w *walk) symDiff(n *gorgonia.Node, kids gorgonia.Nodes, wanted []bool) (ds
 	}
 	g := n.Graph()
 	first := len(g.AllNodes())
+	defer soon(g, 16)()
 	if ds, err = sd.SymDiff(kids, n, w.terms[n]); err != nil {
 		return nil, errors.Wrapf(err, "graphops: the derivative of %s", nodeName(w.original(n)))
 	}

@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"io"
 	"math"
+	"weak"
 
 	"github.com/chewxy/hm"
 	"github.com/pkg/errors"
@@ -45,29 +46,44 @@ func hashCode(t hm.Type, shape tensor.Shape, identity func(io.Writer), kids gorg
 	return h.Sum32()
 }
 
-// taken finds a node of the graph by hash.
-func taken(g *gorgonia.ExprGraph, hash uint32) *gorgonia.Node {
-	for _, n := range g.AllNodes() {
-		if n.Hashcode() == hash {
-			return n
-		}
+// names are those of a graph's nodes, for one who asks often. A node that is given another name afterwards goes unnoticed,
+// which does no harm: what Gorgonia goes by is the hash.
+type names struct {
+	graph weak.Pointer[gorgonia.ExprGraph]
+	nodes int
+	known map[string]bool
+}
+
+func (s *names) has(g *gorgonia.ExprGraph, name string) bool {
+	all := g.AllNodes()
+	if s.graph.Value() != g || s.nodes > len(all) {
+		*s = names{graph: weak.Make(g), known: map[string]bool{}}
 	}
-	return nil
+	for _, n := range all[s.nodes:] {
+		s.known[n.Name()] = true
+	}
+	s.nodes = len(all)
+	return s.known[name]
 }
 
 // newInput makes an input node that no other node of the graph is merged with: where the name or the hash is taken, a number
 // is appended.
-func newInput(g *gorgonia.ExprGraph, dt tensor.Dtype, shape tensor.Shape, name string) (n *gorgonia.Node, err error) {
+func newInput(g *gorgonia.ExprGraph, dt tensor.Dtype, shape tensor.Shape, name string) (*gorgonia.Node, error) {
+	return new(names).newInput(g, dt, shape, name)
+}
+
+func (s *names) newInput(g *gorgonia.ExprGraph, dt tensor.Dtype, shape tensor.Shape, name string) (n *gorgonia.Node, err error) {
 	defer rescue(&err, "a node for "+name)
 	t := typeOf(dt, shape)
 	unique := name
 	for i := 2; ; i++ {
 		h := hashCode(t, shape, func(w io.Writer) { io.WriteString(w, unique) }, nil)
-		if len(g.ByName(unique)) == 0 && taken(g, h) == nil {
+		if !s.has(g, unique) && taken(g, h) == nil {
 			break
 		}
 		unique = fmt.Sprintf("%s#%d", name, i)
 	}
+	defer soon(g, 1)()
 	return gorgonia.NewTensor(g, dt, len(shape), gorgonia.WithShape(shape...), gorgonia.WithName(unique)), nil
 }
 
@@ -112,7 +128,7 @@ func newOp(name string, kids gorgonia.Nodes, out hm.Type, shape tensor.Shape) op
 
 func (o *op) Arity() int { return len(o.in) }
 
-// Type is made anew at each call, as ApplyOp hands it back to a pool.
+// Type is made anew at each call, as Gorgonia's type inference hands it back to a pool.
 func (o *op) Type() hm.Type {
 	return hm.NewFnType(append(append(make([]hm.Type, 0, len(o.in)+1), o.in...), o.out)...)
 }
@@ -137,7 +153,8 @@ func (o *op) SymDiff(gorgonia.Nodes, *gorgonia.Node, *gorgonia.Node) (gorgonia.N
 }
 
 // apply adds an operation to the graph. self is the operation, base its op part. A pure operation may turn out to be an
-// existing node; any other gets a hash of its own.
+// existing node; any other gets a hash of its own. It is gorgonia.ApplyOp without type inference: our operations know their
+// types, and for the thousands of operands of a commit it takes minutes.
 func apply(self gorgonia.Op, base *op, pure bool, kids ...*gorgonia.Node) (n *gorgonia.Node, err error) {
 	defer rescue(&err, base.name)
 	g := kids[0].Graph()
@@ -148,7 +165,9 @@ func apply(self gorgonia.Op, base *op, pure bool, kids ...*gorgonia.Node) (n *go
 		}
 		base.salt++
 	}
-	return gorgonia.ApplyOp(self, kids...)
+	defer soon(g, 1)()
+	return gorgonia.NewUniqueNode(gorgonia.WithType(base.out), gorgonia.WithOp(self), gorgonia.WithChildren(kids), gorgonia.In(g),
+		gorgonia.WithShape(base.dims...)), nil
 }
 
 // same reports whether a node already is the operation on the same operands.

@@ -24,16 +24,15 @@ type Update struct {
 type Plan struct {
 	updates []Update
 	leaves  gorgonia.Nodes
-	dts     []tensor.Dtype // of the leaves
-	shapes  []tensor.Shape
-	states  []*State
+	want    []leaf   // by leaf
 	also    []*State // that the new values depend on, but not as leaves
 	prog    *kernel.Program
-	targets []int // by update: its leaf
-	bound   []binding
-	arrays  []kernel.Array
+	targets []int          // by update: its leaf
+	arrays  []kernel.Array // by leaf, in this run
+	bound   []binding      // by leaf, of the values that direct refuses
+	odd     []int          // leaves with such a value in this run
+	strided bool           // one of them is read through strides
 	span    func(leaf int) (lo, hi uintptr)
-	strided bool // a value of this run is read through strides
 }
 
 type planConfig struct {
@@ -54,15 +53,42 @@ func Compile(updates []Update, opts ...CommitOpt) (*Plan, error) {
 	return compile(updates, newCommitConfig(opts).planConfig)
 }
 
+// Check reports what Compile would refuse, in a fraction of the time.
+func Check(updates []Update, opts ...CommitOpt) error {
+	_, _, _, err := lower(updates, newCommitConfig(opts).planConfig)
+	return err
+}
+
 func compile(updates []Update, c planConfig) (*Plan, error) {
-	if len(updates) == 0 {
-		return nil, errors.New("graphops: there is nothing to update")
-	}
-	conds, err := c.conditions(updates)
+	p, b, stores, err := lower(updates, c)
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{updates: slices.Clone(updates)}
+	for _, n := range p.leaves {
+		p.want = append(p.want, newLeaf(n, c.store.of(n)))
+	}
+	p.prog = b.Program(stores, gorgonia.WhichBLAS())
+	p.bound, p.arrays = make([]binding, len(p.leaves)), make([]kernel.Array, len(p.leaves))
+	p.span = func(leaf int) (lo, hi uintptr) {
+		if b := &p.bound[leaf]; b.strides != nil {
+			return b.Bytes()
+		}
+		return p.arrays[leaf].Bytes()
+	}
+	return p, nil
+}
+
+// lower checks updates and translates them for the kernel. The plan knows only its updates, targets and leaves.
+func lower(updates []Update, c planConfig) (p *Plan, b *kernel.Builder, stores []kernel.Store, err error) {
+	fail := func(err error) (*Plan, *kernel.Builder, []kernel.Store, error) { return nil, nil, nil, err }
+	if len(updates) == 0 {
+		return fail(errors.New("graphops: there is nothing to update"))
+	}
+	conds, err := c.conditions(updates)
+	if err != nil {
+		return fail(err)
+	}
+	p, b = &Plan{updates: slices.Clone(updates)}, &kernel.Builder{}
 	index := map[*gorgonia.Node]int{}
 	leaf := func(n *gorgonia.Node) int {
 		i, ok := index[n]
@@ -73,37 +99,29 @@ func compile(updates []Update, c planConfig) (*Plan, error) {
 		}
 		return i
 	}
-	var b kernel.Builder
 	memo := map[*expr]int{}
-	var stores []kernel.Store
 	seen := map[*gorgonia.Node]bool{}
 	for i, u := range updates {
 		if err := u.check(); err != nil {
-			return nil, err
+			return fail(err)
 		}
 		if seen[u.Target] {
-			return nil, errors.Errorf("graphops: %s is updated twice; merge the two updates into one", nodeName(u.Target))
+			return fail(errors.Errorf("graphops: %s is updated twice; merge the two updates into one", nodeName(u.Target)))
 		}
 		seen[u.Target] = true
 		p.targets = append(p.targets, leaf(u.Target))
-		st := kernel.Store{Leaf: leaf(u.Target), Node: u.Value.x.lower(&b, memo, leaf), Cond: -1}
+		st := kernel.Store{Leaf: leaf(u.Target), Node: u.Value.x.lower(b, memo, leaf), Cond: -1}
 		if conds[i].x != nil {
-			st.Cond = conds[i].x.lower(&b, memo, leaf)
+			st.Cond = conds[i].x.lower(b, memo, leaf)
 		}
 		stores = append(stores, st)
 	}
 	for _, n := range p.leaves {
 		if n.Graph() != updates[0].Target.Graph() {
-			return nil, errors.Errorf("graphops: %s is not on the graph of %s", nodeName(n), nodeName(updates[0].Target))
+			return fail(errors.Errorf("graphops: %s is not on the graph of %s", nodeName(n), nodeName(updates[0].Target)))
 		}
 	}
-	for _, n := range p.leaves {
-		p.dts, p.shapes, p.states = append(p.dts, n.Dtype()), append(p.shapes, n.Shape()), append(p.states, c.store.of(n))
-	}
-	p.prog = b.Program(stores, gorgonia.WhichBLAS())
-	p.bound, p.arrays = make([]binding, len(p.leaves)), make([]kernel.Array, len(p.leaves))
-	p.span = func(leaf int) (lo, hi uintptr) { return p.bound[leaf].Bytes() }
-	return p, nil
+	return p, b, stores, nil
 }
 
 func (u Update) check() error {
@@ -137,6 +155,10 @@ func (u Update) check() error {
 // conditions gives the condition of each update; the zero Expr where there is none.
 func (c planConfig) conditions(updates []Update) ([]Expr, error) {
 	conds := make([]Expr, len(updates))
+	updated := map[*gorgonia.Node]bool{}
+	for _, u := range updates {
+		updated[u.Target] = true
+	}
 	for _, g := range c.when {
 		if err := g.when.Err(); err != nil {
 			return nil, errors.Wrap(err, "graphops: When")
@@ -144,14 +166,15 @@ func (c planConfig) conditions(updates []Update) ([]Expr, error) {
 		if !g.when.x.scalar || !g.when.x.op.IsCondition() {
 			return nil, errors.New("graphops: When needs a scalar condition, such as a comparison of scalars or All of one")
 		}
+		named := set(g.targets)
 		for _, n := range g.targets {
-			if !slices.ContainsFunc(updates, func(u Update) bool { return u.Target == n }) {
+			if !updated[n] {
 				return nil, errors.Errorf("graphops: When names %s, which is not updated", nodeName(n))
 			}
 		}
 		for i, u := range updates {
 			switch {
-			case len(g.targets) > 0 && !g.targets.Contains(u.Target):
+			case len(named) > 0 && !named[u.Target]:
 			case conds[i].x == nil:
 				conds[i] = g.when
 			default:
@@ -195,7 +218,7 @@ func (p *Plan) Run(values []gorgonia.Value) error {
 		return p.explain(err)
 	}
 	for i, leaf := range p.targets {
-		if p.prog.Written(i) {
+		if p.strided && p.prog.Written(i) {
 			p.bound[leaf].flush()
 		}
 	}
@@ -204,23 +227,30 @@ func (p *Plan) Run(values []gorgonia.Value) error {
 
 // bind finds the memory of a leaf's value.
 func (p *Plan) bind(i int, v gorgonia.Value) (err error) {
-	if s := p.states[i]; s != nil {
-		if own := p.leaves[i].Value(); v == nil || v == own { // another value is a cloned graph's own state
+	l := &p.want[i]
+	if s := l.state; s != nil {
+		if own := l.node.Value(); v == nil || v == own { // another value is a cloned graph's own state
 			if v, err = s.legalAt(own); err != nil {
 				return err
 			}
 		}
 	}
-	p.arrays[i], err = p.bound[i].bind(v, p.dts[i], p.shapes[i])
+	if l.direct(v, &p.arrays[i]) {
+		return nil
+	}
+	p.arrays[i], err = p.bound[i].bind(v, l.dt, l.shape)
 	p.strided = p.strided || p.bound[i].strides != nil
+	p.odd = append(p.odd, i)
 	return err
 }
 
 // release lets go of the values, so that the memory of gradients is free between runs.
 func (p *Plan) release() {
-	for i := range p.bound {
-		p.bound[i].memory, p.arrays[i] = memory{}, kernel.Array{}
+	clear(p.arrays)
+	for _, i := range p.odd {
+		p.bound[i].memory = memory{}
 	}
+	p.odd = p.odd[:0]
 }
 
 // SharedMemoryError says that the memory of two targets overlaps.

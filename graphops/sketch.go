@@ -53,7 +53,9 @@ func newSketch(g *gorgonia.ExprGraph, roots gorgonia.Nodes) (s *sketch, err erro
 		if !nameless[n] {
 			opts = append(opts, gorgonia.WithName(n.Name()))
 		}
+		done := soon(twin, 1)
 		t := gorgonia.NewUniqueNode(append(opts, gorgonia.WithShape(n.Shape()...))...)
+		done()
 		s.to[n], s.from[t] = t, n
 	}
 	return s, nil

@@ -24,18 +24,19 @@ type Store struct {
 	states []*State
 	byName map[string]*State
 	nodes  map[weak.Pointer[gorgonia.Node]]*State
+	names  names // on the graph of the last new node
 }
 
 // State is one value of a store.
 type State struct {
+	value gorgonia.Value // the one object that every node is bound to
+	check func(float64) error
+	nodes []weak.Pointer[gorgonia.Node]
 	store *Store
 	name  string
 	kind  Kind
 	param string
-	fill  float64        // the initial value of a slot
-	value gorgonia.Value // the one object that every node is bound to
-	check func(float64) error
-	nodes []weak.Pointer[gorgonia.Node]
+	fill  float64 // the initial value of a slot
 }
 
 // NewStore makes an empty store.
@@ -233,7 +234,7 @@ func (st *State) Node(g *gorgonia.ExprGraph) (*gorgonia.Node, error) {
 		}
 	}
 	v := st.value
-	n, err := newInput(g, v.Dtype(), v.Shape(), st.name)
+	n, err := st.store.names.newInput(g, v.Dtype(), v.Shape(), st.name)
 	if err != nil {
 		return nil, err
 	}

@@ -50,32 +50,6 @@ func (m *memory) find(v gorgonia.Value) error {
 	return nil
 }
 
-// direct is find for the usual case, and quicker: a tensor of that dtype and shape with its elements row by row.
-func (m *memory) direct(d *tensor.Dense, dt tensor.Dtype, shape tensor.Shape) bool {
-	have, strides := d.Shape(), d.Strides()
-	if len(have) != len(shape) || len(strides) != len(shape) || d.Dtype() != dt || !d.IsNativelyAccessible() || len(d.Mask()) > 0 {
-		return false
-	}
-	n, size := 1, 8
-	for i := len(shape) - 1; i >= 0; i-- {
-		if have[i] != shape[i] || have[i] != 1 && strides[i] != n {
-			return false
-		}
-		n *= shape[i]
-	}
-	m.Type = kernel.Float64
-	if dt == tensor.Float32 {
-		m.Type, size = kernel.Float32, 4
-	} else if dt != tensor.Float64 {
-		return false
-	}
-	if n == 0 || n > len(d.Raw)/size {
-		return false
-	}
-	m.Ptr, m.Len, m.shape, m.strides = unsafe.Pointer(unsafe.SliceData(d.Raw)), n, have, nil
-	return true
-}
-
 func (m *memory) findDense(d *tensor.Dense) error {
 	m.shape = d.Shape()
 	size := 8
@@ -156,9 +130,6 @@ type binding struct {
 // has to be read through strides, in a copy.
 func (b *binding) bind(v gorgonia.Value, dt tensor.Dtype, shape tensor.Shape) (kernel.Array, error) {
 	m := &b.memory
-	if d, ok := v.(*tensor.Dense); ok && d != nil && m.direct(d, dt, shape) {
-		return m.Array, nil
-	}
 	switch err := m.find(v); {
 	case err != nil:
 		return kernel.Array{}, err
@@ -222,7 +193,10 @@ func nodeName(n *gorgonia.Node) string {
 	return strconv.Quote(n.Name())
 }
 
-func hasNoName(n *gorgonia.Node) bool { return n.Graph() != nil && n.Graph().ByName("").Contains(n) }
+// hasNoName reports whether an input is nameless. Its name is then what Gorgonia prints of it, which costs no search.
+func hasNoName(n *gorgonia.Node) bool {
+	return n.Name() == fmt.Sprintf("%s()", gorgonia.Op(nil)) && n.Graph() != nil && n.Graph().ByName("").Contains(n)
+}
 
 // ScalarValue reads a scalar, or a tensor of one element.
 func ScalarValue(v gorgonia.Value) (float64, error) {

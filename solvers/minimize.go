@@ -33,8 +33,12 @@ func (s *Solver) Minimize(loss *gorgonia.Node, vars ...*gorgonia.Node) (*gorgoni
 		}
 		rules += r.name
 	}
+	isVar := map[*gorgonia.Node]bool{}
+	for _, v := range vars {
+		isVar[v] = true
+	}
 	return graphops.Commit(b.updates, append(s.commitOptions(), graphops.After(loss), graphops.Label(func(n *gorgonia.Node) string {
-		if slices.Contains(vars, n) {
+		if isVar[n] {
 			return rules
 		}
 		return ""
@@ -131,11 +135,12 @@ func (s *Solver) checkNodes(loss *gorgonia.Node, vars gorgonia.Nodes) (used []bo
 	case len(vars) == 0:
 		return nil, errors.New("solvers: there are no variables to train")
 	}
+	seen := map[*gorgonia.Node]bool{}
 	for i, v := range vars {
 		switch {
 		case v == nil:
 			return nil, errors.Errorf("solvers: variable %d is nil", i)
-		case slices.Contains(vars[:i], v):
+		case seen[v]:
 			return nil, errors.Errorf("solvers: variable %q is listed twice", ownName(v))
 		case v.Graph() != loss.Graph():
 			return nil, errors.Errorf("solvers: variable %q is not on the graph of the loss", ownName(v))
@@ -144,6 +149,7 @@ func (s *Solver) checkNodes(loss *gorgonia.Node, vars gorgonia.Nodes) (used []bo
 		case v.Type() == nil || !isFloat(v.Dtype()):
 			return nil, errors.Errorf("solvers: variable %q is %v, but must be float32 or float64", ownName(v), v.Type())
 		}
+		seen[v] = true
 	}
 	for name, n := range s.bound {
 		if n.Graph() != loss.Graph() {
@@ -166,6 +172,9 @@ func (s *Solver) trial(names []string, forms []form, all []string) error {
 	p, err := s.private(names, forms, all, graphops.NewStore(), true)
 	if err != nil {
 		return err
+	}
+	if !s.expanded { // what is made of checked updates then cannot fail
+		return graphops.Check(p.b.updates)
 	}
 	_, err = graphops.Commit(p.b.updates, s.commitOptions()...)
 	return err

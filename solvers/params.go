@@ -1,6 +1,7 @@
 package solvers
 
 import (
+	"fmt"
 	"reflect"
 	"weak"
 
@@ -65,6 +66,7 @@ func (p *params) name(model []gorgonia.ValueGrad) (*naming, error) {
 		out.names[i], out.twin[i], used[name] = name, asNode(m) == nil, true
 	}
 	first := map[string]int{}
+	onGraph := p.onGraphs()
 	for i, m := range model {
 		if out.names[i] != "" {
 			continue
@@ -76,7 +78,7 @@ func (p *params) name(model []gorgonia.ValueGrad) (*naming, error) {
 				out.serial++
 				try = numbered("param", out.serial)
 			}
-			if !used[try] && (base == "" || !p.onGraph(n, try)) {
+			if !used[try] && (base == "" || n == nil || !onGraph[place{try, n.Graph()}]) {
 				out.names[i], used[try] = try, true
 			}
 		}
@@ -156,14 +158,21 @@ func (p *params) known(m gorgonia.ValueGrad) (name string, ok bool) {
 	return name, ok
 }
 
-// onGraph reports whether another node of n's graph has the name.
-func (p *params) onGraph(n *gorgonia.Node, name string) bool {
-	for w, k := range p.node {
-		if o := w.Value(); k == name && o != nil && n != nil && o.Graph() == n.Graph() {
-			return true
+// place is where a name is taken.
+type place struct {
+	name  string
+	graph *gorgonia.ExprGraph
+}
+
+// onGraphs are the names of the nodes that are known.
+func (p *params) onGraphs() map[place]bool {
+	taken := map[place]bool{}
+	for w, name := range p.node {
+		if n := w.Value(); n != nil {
+			taken[place{name, n.Graph()}] = true
 		}
 	}
-	return false
+	return taken
 }
 
 // prune forgets nodes that nobody holds any more: whoever builds a graph for each step leaves many. Of ValueGrads that are
@@ -215,13 +224,17 @@ func asNode(m gorgonia.ValueGrad) *gorgonia.Node {
 	return n
 }
 
-// ownName is the name that the user gave, or "". A nameless node's Name prints its missing operation.
+// noName is the Name of a nameless input: it prints its missing operation.
+var noName = fmt.Sprintf("%s()", gorgonia.Op(nil))
+
+// ownName is the name that the user gave, or "".
 func ownName(m gorgonia.ValueGrad) string {
 	if n := asNode(m); n != nil {
-		if n.Op() == nil && n.Graph() != nil && n.Graph().ByName(n.Name()) == nil {
+		name := n.Name()
+		if n.Op() == nil && name == noName && n.Graph() != nil && n.Graph().ByName(name) == nil {
 			return ""
 		}
-		return n.Name()
+		return name
 	}
 	if n, ok := m.(interface{ Name() string }); ok {
 		return n.Name()

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/pkg/errors"
+	"gorgonia.org/gorgonia"
 )
 
 // Restrict applies a rule to some parameters only; the steps of the others pass unchanged (Blocks). Parameters are named by
@@ -23,13 +24,18 @@ func (r *restrict) Rules() []Rule { return []Rule{r.rule} }
 // Apply implements Rule.
 func (r *restrict) Apply(b *Builder, in []Step) ([]Step, error) {
 	var some []Step
+	exists, named := map[string]bool{}, map[string]bool{}
+	for _, name := range b.names {
+		exists[name] = true
+	}
 	for _, name := range r.names {
-		if _, before := b.s.params.form[name]; !before && !slices.Contains(b.names, name) {
+		if _, before := b.s.params.form[name]; !before && !exists[name] {
 			return nil, errors.Errorf("solvers: Restrict: no parameter is called %q", name)
 		}
+		named[name] = true
 	}
 	for _, s := range in {
-		if slices.Contains(r.names, s.Param.Name) {
+		if named[s.Param.Name] {
 			some = append(some, s)
 		}
 	}
@@ -41,12 +47,14 @@ func (r *restrict) Apply(b *Builder, in []Step) ([]Step, error) {
 	if err != nil {
 		return nil, err
 	}
+	of := map[*gorgonia.Node]Step{}
+	for _, d := range done {
+		of[d.Param.Node] = d
+	}
 	out := slices.Clone(in)
 	for i, s := range out {
-		for _, d := range done {
-			if d.Param.Node == s.Param.Node {
-				out[i] = d
-			}
+		if d, ok := of[s.Param.Node]; ok {
+			out[i] = d
 		}
 	}
 	return out, nil

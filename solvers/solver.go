@@ -264,8 +264,11 @@ func (s *Solver) Slot(v *gorgonia.Node, name string) *gorgonia.Node {
 		return nil
 	}
 	for _, st := range s.store.States() {
+		if st.Kind() != graphops.Slot || st.Param() != param {
+			continue
+		}
 		rest := "/" + letters(strings.TrimPrefix(st.Name(), param+"/"))
-		if st.Kind() != graphops.Slot || st.Param() != param || !strings.HasSuffix(rest, "/"+letters(strings.TrimPrefix(name, param+"/"))) {
+		if !strings.HasSuffix(rest, "/"+letters(strings.TrimPrefix(name, param+"/"))) {
 			continue
 		}
 		if n, err := st.Node(v.Graph()); err == nil {

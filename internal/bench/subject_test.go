@@ -29,35 +29,15 @@ type subject struct {
 func newSubject(tb testing.TB, s *solvers.Solver, dt tensor.Dtype, shapes ...tensor.Shape) *subject {
 	tb.Helper()
 	runtime.GC() // of the last subject, which may be large
-	g := gorgonia.NewGraph()
 	u := &subject{solver: s}
-	var vars, terms gorgonia.Nodes
 	param := map[*gorgonia.Node]int{}
+	loss, vars := model(tb, dt, shapes...)
 	for i, shape := range shapes {
-		x := gorgonia.NewTensor(g, dt, len(shape), gorgonia.WithShape(shape...), gorgonia.WithName(fmt.Sprint("x", i)))
-		w := gorgonia.NewTensor(g, dt, len(shape), gorgonia.WithShape(shape...), gorgonia.WithName(fmt.Sprint("w", i)))
-		term, err := gorgonia.HadamardProd(w, x)
-		require.NoError(tb, err)
-		if !shape.IsScalar() {
-			term, err = gorgonia.Sum(term)
-			require.NoError(tb, err)
-		}
-		param[w] = i
-		vars, terms = append(vars, w), append(terms, term)
+		param[vars[i]] = i
 		u.params, u.grads = append(u.params, newValue(dt, shape)), append(u.grads, newValue(dt, shape))
 		fillValue(u.grads[i])
 	}
-	for len(terms) > 1 { // in a tree, as deep recursions are slow
-		var next gorgonia.Nodes
-		for pair := range slices.Chunk(terms, 2) {
-			if len(pair) == 2 {
-				pair[0] = gorgonia.Must(gorgonia.Add(pair[0], pair[1]))
-			}
-			next = append(next, pair[0])
-		}
-		terms = next
-	}
-	updates, err := s.Updates(terms[0], vars...)
+	updates, err := s.Updates(loss, vars...)
 	require.NoError(tb, err)
 	u.plan, err = graphops.Compile(updates, graphops.From(s.Store()))
 	require.NoError(tb, err)
@@ -75,6 +55,35 @@ func newSubject(tb testing.TB, s *solvers.Solver, dt tensor.Dtype, shapes ...ten
 	}
 	u.step()
 	return u
+}
+
+// model is a loss that depends on parameters of these shapes.
+func model(tb testing.TB, dt tensor.Dtype, shapes ...tensor.Shape) (loss *gorgonia.Node, vars gorgonia.Nodes) {
+	tb.Helper()
+	g := gorgonia.NewGraph()
+	var terms gorgonia.Nodes
+	for i, shape := range shapes {
+		x := gorgonia.NewTensor(g, dt, len(shape), gorgonia.WithShape(shape...), gorgonia.WithName(fmt.Sprint("x", i)))
+		w := gorgonia.NewTensor(g, dt, len(shape), gorgonia.WithShape(shape...), gorgonia.WithName(fmt.Sprint("w", i)))
+		term, err := gorgonia.HadamardProd(w, x)
+		require.NoError(tb, err)
+		if !shape.IsScalar() {
+			term, err = gorgonia.Sum(term)
+			require.NoError(tb, err)
+		}
+		vars, terms = append(vars, w), append(terms, term)
+	}
+	for len(terms) > 1 { // in a tree, as deep recursions are slow
+		var next gorgonia.Nodes
+		for pair := range slices.Chunk(terms, 2) {
+			if len(pair) == 2 {
+				pair[0] = gorgonia.Must(gorgonia.Add(pair[0], pair[1]))
+			}
+			next = append(next, pair[0])
+		}
+		terms = next
+	}
+	return terms[0], vars
 }
 
 // step is one training step without the model: the part that this package measures.
