@@ -83,6 +83,8 @@ func (p *Program) accelerated(wk *worker, t part, next *pass) {
 			wk.rows[i] = row{uintptr(p.arrays[next.now.rows[r.index].index].Ptr), ^uintptr(0)}
 		case rowArray, rowStore:
 			wk.rows[i] = row{uintptr(p.array(t.pass, r).Ptr), ^uintptr(0)}
+		case rowAhead:
+			wk.rows[i] = row{uintptr(p.arrays[v.rows[r.index].index].Ptr) + ahead, ^uintptr(0)}
 		case rowScratch:
 			wk.rows[i] = row{address(wk.row(i)), 0}
 		case rowLanes:
