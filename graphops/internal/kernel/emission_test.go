@@ -1,0 +1,106 @@
+package kernel
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// emissions counts the instructions in the code of programs, by machine, dtype and accumulators.
+type emissions map[string]int
+
+func (e emissions) program(m *machine, p *Program) {
+	for _, ps := range p.everyPass() {
+		for _, v := range ps.variants {
+			for _, in := range slices.Concat(v.code, v.tail) {
+				e[emission(m, ps.typ, in.op, in.a, in.b)]++
+				e[emission(m, ps.typ, in.op, -1, -1)]++
+			}
+		}
+	}
+}
+
+// emission names an instruction with its accumulators; negative ones stand for any.
+func emission(m *machine, t DType, op opcode, a, b int) string {
+	if opcodeForms[op] == 0 {
+		b = a
+	}
+	return fmt.Sprint(m.name, []string{" float64 ", " float32 "}[t], opcodeNames[op], " ", a, b)
+}
+
+// everyPass lists the passes of a program: those of its stores, of its reductions, and of its whole values.
+func (p *Program) everyPass() []*pass {
+	all := slices.Clone(p.passes)
+	for _, b := range p.batches {
+		all = append(all, b.passes...)
+	}
+	for _, w := range p.whole {
+		if w.pass != nil {
+			all = append(all, w.pass)
+		}
+	}
+	return all
+}
+
+// common reports whether programs need a handler often enough for it to be met here: a fused store takes another accumulator
+// only where its operand is wanted later and the lower ones are full.
+func common(op opcode, a, b int) bool {
+	return a == b && opcodeForms[op] != 1 || a != b && opcodeForms[op] > 0 && !strings.HasSuffix(opcodeNames[op], "AxpbyStore")
+}
+
+// Every instruction is executed on every machine and in both dtypes by some random program, with the right results, and the
+// code of some program uses nearly every handler (TestHandlers tries them all), so that none is there in vain.
+func TestEveryInstructionIsUsed(t *testing.T) {
+	if len(machines()) == 0 {
+		t.Skip("there is no vector machine")
+	}
+	e := emissions{}
+	for seed := range 1200 {
+		require.NoError(t, newRandom(seeded(seed, 400), 600).check(func(m *machine, p *Program) {
+			if m != nil {
+				e.program(m, p)
+			}
+		}), "seed %d", seed)
+	}
+	for _, m := range machines() {
+		for op := range opEnd {
+			for typ := range Int64 {
+				if typ == Float64 && (op == opSum || op == opSumSquares) {
+					continue // Add does that
+				}
+				require.NotZero(t, e[emission(m, typ, op, -1, -1)], emission(m, typ, op, -1, -1))
+			}
+		}
+	}
+	const few = 8 // handlers that need luck
+	for seed := 1200; seed%100 > 0 || len(e.missing()) > few; seed++ {
+		require.Less(t, seed, 5000, "%v", e.missing())
+		r := newRandom(seeded(seed, 400), 20)
+		for _, m := range machines() {
+			p := r.program(m)
+			for _, ps := range p.everyPass() {
+				ps.variants = append(ps.variants, p.compile(ps, uint64(seed)))
+			}
+			e.program(m, p)
+		}
+	}
+}
+
+// missing lists the common handlers that no program has used, in neither dtype: the choice of accumulators is the same.
+func (e emissions) missing() (list []string) {
+	for _, m := range machines() {
+		for op := range opEnd {
+			for a := range m.accumulators {
+				for b := range m.accumulators {
+					if common(op, a, b) && e[emission(m, Float32, op, a, b)]+e[emission(m, Float64, op, a, b)] == 0 {
+						list = append(list, emission(m, Float32, op, a, b))
+					}
+				}
+			}
+		}
+	}
+	return list
+}
