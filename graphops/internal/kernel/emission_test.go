@@ -59,7 +59,7 @@ func TestEveryInstructionIsUsed(t *testing.T) {
 	}
 	e := emissions{}
 	for seed := range 1200 {
-		require.NoError(t, newRandom(seeded(seed, 400), 600).check(func(m *machine, p *Program) {
+		require.NoError(t, newRandom(seeded(seed, 400), smaller(600)).check(func(m *machine, p *Program) {
 			if m != nil {
 				e.program(m, p)
 			}
@@ -78,7 +78,7 @@ func TestEveryInstructionIsUsed(t *testing.T) {
 	const few = 8 // handlers that need luck
 	for seed := 1200; seed%100 > 0 || len(e.missing()) > few; seed++ {
 		require.Less(t, seed, 5000, "%v", e.missing())
-		r := newRandom(seeded(seed, 400), 20)
+		r := newRandom(seeded(seed, 400), smaller(20))
 		for _, m := range machines() {
 			p := r.program(m)
 			for _, ps := range p.everyPass() {

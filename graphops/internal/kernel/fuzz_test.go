@@ -152,6 +152,6 @@ func FuzzProgram(f *testing.F) {
 		f.Add(seeded(i, 300).data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		require.NoError(t, newRandom(&source{data}, math.MaxInt).check(func(*machine, *Program) {}))
+		require.NoError(t, newRandom(&source{data}, edges).check(func(*machine, *Program) {}))
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 )
 
 // source turns fuzzed bytes into choices; when they run out all choices are 0.
@@ -36,6 +37,11 @@ var edges = [][2]int{{1, 1}, {0, 1}, {1, 3}, {7, 1}, {2, 4}, {3, 5}, {4, 4}, {1,
 	{3, 10923}, {1, 65537}, {1, 100003}}
 
 var specials = []float64{0, math.Copysign(0, -1), 1, -1, math.Inf(1), math.Inf(-1), math.NaN(), 1e-45, -1e-40, 3.4e38, -1e38, 5e-324, 1e308, .5, 2, 1e-8}
+
+// smaller are the edges of less than n elements.
+func smaller(n int) [][2]int {
+	return slices.DeleteFunc(slices.Clone(edges), func(e [2]int) bool { return e[0]*e[1] >= n })
+}
 
 // family is the tensors of one dtype and size.
 type family struct {
@@ -88,38 +94,21 @@ func (r *random) binary(s *source) Op {
 	return binaryOps[s.pick(len(binaryOps)-1)]
 }
 
-// newRandom makes a program of the families' sizes below limit.
-func newRandom(s *source, limit int) *random {
+// newRandom makes a program of matrices of some of the sizes.
+func newRandom(s *source, sizes [][2]int) *random {
 	r := &random{slow: s.pick(5) == 4}
 	overlap := s.pick(3) == 2
 	for range 1 + s.pick(4)*s.pick(2) {
-		f := &family{typ: DType(s.pick(2))}
-		for e := s.pick(len(edges)); ; e /= 2 {
-			if f.rows, f.cols = edges[e][0], edges[e][1]; f.rows*f.cols < limit {
-				break
-			}
-		}
+		f := r.family(DType(s.pick(2)), sizes[s.pick(len(sizes))])
 		for range 1 + s.pick(6) {
-			n, size := f.rows*f.cols, int(f.typ.size())
-			at := (r.size + size - 1) &^ (size - 1)
+			n, size, at := f.rows*f.cols, int(f.typ.size()), r.size
 			if len(f.leaves) > 0 && overlap && s.pick(2) == 1 { // at another one, or some elements behind it
 				at = r.places[s.of(f.leaves)].at + size*[]int{0, 0, 1, 5, 64, n / 2}[s.pick(6)]
 			}
-			i := r.place(place{at, n, f.typ}, s.pick(9)*size)
-			f.leaves = append(f.leaves, i)
-			leaf := f.node()
-			leaf.Leaf = i
-			f.tensors = append(f.tensors, r.b.Add(leaf))
+			r.leaf(f, at, s.pick(9)*size)
 		}
-		r.families = append(r.families, f)
 	}
-	for _, t := range []DType{Float64, Float64, Float32, Int64} {
-		r.scalars = append(r.scalars, r.b.Add(Node{Op: Leaf, Leaf: r.place(place{(r.size + 7) &^ 7, 1, t}, 0)}))
-	}
-	for _, c := range []float64{0, 1, -1, .1, 3} {
-		r.scalars = append(r.scalars, r.b.Add(Node{Op: Const, Bits: math.Float64bits(c)}))
-	}
-	r.conds = append(r.conds, r.add(Node{}, Less, r.scalars[0], r.scalars[4]))
+	r.numbers()
 	for range s.pick(60) {
 		r.grow(s, r.families[s.pick(len(r.families))])
 	}
@@ -130,8 +119,36 @@ func newRandom(s *source, limit int) *random {
 	return r
 }
 
+func (r *random) family(typ DType, size [2]int) *family {
+	f := &family{typ: typ, rows: size[0], cols: size[1]}
+	r.families = append(r.families, f)
+	return f
+}
+
+// leaf adds an array to a family, and a gap behind it.
+func (r *random) leaf(f *family, at, gap int) int {
+	n := f.node()
+	n.Leaf = r.place(place{at, n.Len, f.typ}, gap)
+	f.leaves, f.tensors = append(f.leaves, n.Leaf), append(f.tensors, r.b.Add(n))
+	return n.Leaf
+}
+
+// numbers adds scalars: arrays of every type, constants, and a condition.
+func (r *random) numbers() {
+	for _, t := range []DType{Float64, Float64, Float32, Int64} {
+		r.scalars = append(r.scalars, r.b.Add(Node{Op: Leaf, Leaf: r.place(place{r.size, 1, t}, 0)}))
+	}
+	for _, c := range []float64{0, 1, -1, .1, 3} {
+		r.scalars = append(r.scalars, r.b.Add(Node{Op: Const, Bits: math.Float64bits(c)}))
+	}
+	r.conds = append(r.conds, r.add(Node{}, Less, r.scalars[0], r.scalars[4]))
+}
+
 // place adds an array and a gap behind it.
 func (r *random) place(p place, gap int) int {
+	if size := int(p.typ.size()); p.at == r.size {
+		p.at = (p.at + size - 1) &^ (size - 1)
+	}
 	r.places = append(r.places, p)
 	r.size = max(r.size, p.end()+gap)
 	return len(r.places) - 1
