@@ -107,6 +107,36 @@ func TestExtremePrograms(t *testing.T) {
 	}
 }
 
+// A pass whose conditions have many outcomes does not keep code for all of them.
+func TestManyOutcomes(t *testing.T) {
+	const conditions = 10
+	r := handmade(Float64, 9, conditions, func(r *random, f *family) {
+		x := f.tensors[0]
+		for i := range conditions {
+			bit := r.b.Add(Node{Op: Leaf, Leaf: r.place(place{r.size, 1, Float64}, 0)})
+			x = r.add(f.node(), Select, bit, r.add(f.node(), Sub, f.tensors[i], x), x)
+		}
+		r.stores = []Store{{0, x, -1}}
+	})
+	in, want := r.bind(r.memory), r.bind(aligned(r.size))
+	for _, m := range machines() {
+		p, reference := r.program(m), r.program(nil)
+		for outcome := range 1 << conditions {
+			for i := range conditions {
+				in[len(in)-1-i].setScalar(float64(outcome >> i & 1))
+			}
+			for i := range in {
+				Copy(want[i], in[i])
+			}
+			require.NoError(t, p.Run(in, nil))
+			require.NoError(t, reference.Run(want, nil))
+			require.NoError(t, same[float64](want[0], in[0]), outcome)
+			require.LessOrEqual(t, len(p.passes[0].variants), maxVariants)
+			require.LessOrEqual(t, len(p.codes), maxVariants)
+		}
+	}
+}
+
 // Numbers below the normal ones are computed as in Go, not taken for zero.
 func TestSubnormals(t *testing.T) {
 	for _, typ := range []DType{Float64, Float32} {

@@ -6,6 +6,8 @@
 // same bits, with any number of workers.
 package kernel
 
+import "slices"
+
 // Node is a primitive with its operands. Nodes are comparable, so that equal sub-expressions are one.
 type Node struct {
 	Op   Op
@@ -186,7 +188,7 @@ func (p *Program) finish(ps *pass) {
 	}
 	for i := range p.nodes {
 		if n := p.nodes[i]; n.Op == Select && n.Elem && !p.nodes[n.Args[0]].Elem && len(ps.conditions) < 64 {
-			if _, ok := ps.memo[i]; ok {
+			if _, ok := ps.memo[i]; ok && !slices.Contains(ps.conditions, n.Args[0]) {
 				ps.conditions = append(ps.conditions, n.Args[0])
 			}
 		}
