@@ -113,7 +113,7 @@ func newCell(n *G.Node, layout int) *cell {
 		slices.Reverse(outer)
 	case layout == 2:
 		for i := range outer {
-			outer[i] += 1 + i
+			outer[i] += 2 + i
 		}
 	case layout == 3:
 		outer = append(outer, 3)
@@ -155,6 +155,41 @@ func newCell(n *G.Node, layout int) *cell {
 		c.at = append(c.at, at)
 	}
 	return c
+}
+
+// shared gives a node of the same shape a value in the memory of c: the same one, or where that lies row by row the transposed
+// matrix, or a vector that begins later.
+func (c *cell) shared(n *G.Node, k int) *cell {
+	d := &cell{n, c.shape, c.value, c.buffer, c.at}
+	rank, total := len(c.shape), len(c.at)
+	var backing any = c.f64
+	if c.f32 != nil {
+		backing = c.f32
+	}
+	switch {
+	case total < 2 || k == 0:
+	case rank == 2 && c.shape[0] == c.shape[1] && len(c.all()) == total && c.at[1] == 1:
+		t := tensor.New(tensor.WithShape(c.shape...), tensor.WithBacking(backing))
+		if err := t.T(); err != nil {
+			panic(err)
+		}
+		d.value, d.at = t, make([]int, total)
+		for i := range total {
+			d.at[i] = i%c.shape[0]*c.shape[0] + i/c.shape[0]
+		}
+	case rank == 1 && c.at[1] == c.at[0]+1 && len(c.all()) >= total+k:
+		t := tensor.New(tensor.WithShape(len(c.all())), tensor.WithBacking(backing))
+		d.value, d.at = must(t.Slice(G.S(k, k+total))), make([]int, total)
+		for i := range total {
+			d.at[i] = k + i
+		}
+	}
+	return d
+}
+
+// overlaps reports whether the ranges of two values' memory overlap.
+func (c *cell) overlaps(d *cell) bool {
+	return c.buffer == d.buffer && len(c.at) > 0 && slices.Min(c.at) <= slices.Max(d.at) && slices.Min(d.at) <= slices.Max(c.at)
 }
 
 // row gives the node of a cell a copy of its value, row by row.

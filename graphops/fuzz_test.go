@@ -21,16 +21,17 @@ func (r *randomPlan) expect(d *direct) (after map[*buffer]*buffer, fails bool) {
 	for _, l := range r.cells {
 		after[l.buffer] = l.clone()
 	}
-	written := map[*buffer]bool{}
+	var written []*cell
 	for i, u := range r.updates {
 		if r.when[i].x != nil && d.eval(r.when[i].x)[0] == 0 {
 			continue
 		}
 		l, v := r.of(u.Target), d.eval(u.Value.x)
-		if l.i64 != nil && (v[0] != math.Trunc(v[0]) || math.Abs(v[0]) > 1<<53) || written[l.buffer] && len(l.at) > 0 {
+		if l.i64 != nil && (v[0] != math.Trunc(v[0]) || math.Abs(v[0]) > 1<<53) ||
+			slices.ContainsFunc(written, l.overlaps) {
 			return nil, true
 		}
-		written[l.buffer] = true
+		written = append(written, l)
 		for k, at := range l.at {
 			after[l.buffer].set(at, v[k])
 		}

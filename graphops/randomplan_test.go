@@ -66,8 +66,7 @@ func newRandomPlan(c *choices) *randomPlan {
 			n := G.NewTensor(r.g, s.dt, len(s.shape), G.WithShape(s.shape...), G.WithName(fmt.Sprint("t", i, "_", k)))
 			l := newCell(n, c.pick(4))
 			if k > 0 && share && c.pick(2) == 1 {
-				old := of(c, s.cells)
-				l = &cell{n, old.shape, old.value, old.buffer, old.at}
+				l = of(c, s.cells).shared(n, c.pick(3))
 			}
 			s.cells, s.tensors, r.cells = append(s.cells, l), append(s.tensors, Of(n)), append(r.cells, l)
 		}

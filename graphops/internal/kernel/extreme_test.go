@@ -99,10 +99,8 @@ func TestExtremePrograms(t *testing.T) {
 			}
 		},
 	} {
-		for _, typ := range []DType{Float64, Float32} {
-			for _, n := range []int{0, 1, 65, 257} {
-				require.NoError(t, handmade(typ, n, 120, build).check(func(*machine, *Program) {}), name)
-			}
+		for n, typ := range map[int]DType{1: Float64, 257: Float32} {
+			require.NoError(t, handmade(typ, n, 120, build).check(func(*machine, *Program) {}), name)
 		}
 	}
 }

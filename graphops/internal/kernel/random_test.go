@@ -207,7 +207,7 @@ func (r *random) grow(s *source, f *family) {
 		add(&f.conds, f.node(), compares[s.pick(len(compares))], tensor(), any())
 	case 3, 18:
 		if len(f.conds) > 0 {
-			switch s.pick(5) {
+			switch s.pick(7) {
 			case 0:
 				add(&f.conds, f.node(), Not, s.of(f.conds))
 			case 1:
@@ -216,7 +216,7 @@ func (r *random) grow(s *source, f *family) {
 				add(&r.conds, Node{}, All, s.of(f.conds))
 			case 3:
 				f.tensors = append(f.tensors, s.of(f.conds)) // a condition is a number too
-			case 4:
+			default:
 				add(&f.conds, f.node(), []Op{And, Or}[s.pick(2)], s.of(f.conds), s.of(r.conds))
 			}
 		}
