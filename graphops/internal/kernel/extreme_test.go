@@ -105,6 +105,20 @@ func TestExtremePrograms(t *testing.T) {
 	}
 }
 
+// Every machine adds in the same order, around the ends of strips, blocks and chunks.
+func TestReductionsAgree(t *testing.T) {
+	for _, e := range edges {
+		for _, typ := range []DType{Float64, Float32} {
+			r := handmade(typ, e[0]*e[1], 2, func(r *random, f *family) {
+				small := r.add(f.node(), Less, f.tensors[0], r.add(Node{}, MaxAll, f.tensors[1]))
+				r.stores = []Store{{2, r.add(Node{}, Sum, r.add(f.node(), Mul, f.tensors[0], f.tensors[1])), -1},
+					{3, r.add(Node{}, Add, r.add(Node{}, SumSquares, f.tensors[0]), r.add(Node{}, Sum, f.tensors[1])), r.add(Node{}, All, small)}}
+			})
+			require.NoError(t, r.check(func(*machine, *Program) {}))
+		}
+	}
+}
+
 // A pass whose conditions have many outcomes does not keep code for all of them.
 func TestManyOutcomes(t *testing.T) {
 	const conditions = 10
