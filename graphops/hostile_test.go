@@ -86,6 +86,22 @@ func TestKnownGradsTwice(t *testing.T) {
 	require.ErrorContains(t, err, "listed twice")
 }
 
+// An update of a strided view does not change what another one, under another condition, reads of the view.
+func TestStridedTargetIsReadElsewhere(t *testing.T) {
+	g := G.NewGraph()
+	v, w := input(g, tensor.Float64, "v", []int{2}), input(g, tensor.Float64, "w", []int{2}, 1, 2)
+	all := dense(tensor.Float64, []int{2, 3}, 3, 4, 5, 6, 7, 8)
+	view := must(all.Slice(nil, G.S(1)))
+	p := must(Compile([]Update{{v, Of(w)}, {w, Of(v)}}, When(Const(1).Less(Const(2)), v)))
+	var in []G.Value
+	for _, n := range p.Leaves() {
+		in = append(in, map[*G.Node]G.Value{v: view, w: w.Value()}[n])
+	}
+	require.NoError(t, p.Run(in))
+	require.Equal(t, []float64{3, 1, 5, 6, 2, 8}, all.Float64s())
+	require.Equal(t, []float64{4, 7}, floats(w))
+}
+
 // Deep and wide expressions.
 func TestDeepExpression(t *testing.T) {
 	g := G.NewGraph()

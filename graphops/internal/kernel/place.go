@@ -102,6 +102,11 @@ func (p *Program) stage() error {
 			return ConflictError{min(a.store, b.store), max(a.store, b.store)}
 		}
 	}
+	// A store whose memory is written later, from the array that is a copy of it, writes that array before.
+	for i := range filled {
+		filled[i].span = p.plan.arrays[filled[i].leaf]
+	}
+	slices.SortFunc(filled, func(a, b target) int { return cmp.Compare(a.lo, b.lo) })
 	for _, ps := range p.passes {
 		if !p.active(ps) {
 			continue

@@ -38,6 +38,9 @@ const (
 	rowAhead                  // what row index is further on
 )
 
+// maxVariants bounds the code that a pass holds: the outcomes of its conditions may be many.
+const maxVariants = 64
+
 // variant finds the code for the outcome of the conditions in this run, and compiles it when it is met first. It is nil
 // where the pass runs in plain Go.
 func (p *Program) variant(ps *pass) *variant {
@@ -57,6 +60,10 @@ func (p *Program) variant(ps *pass) *variant {
 		if v.outcome == outcome {
 			return v.orNil()
 		}
+	}
+	if len(ps.variants) == maxVariants { // many independent conditions: what was met long ago need not be met again
+		ps.variants = nil
+		clear(p.codes)
 	}
 	v := p.compile(ps, outcome)
 	ps.variants = append(ps.variants, v)
