@@ -48,6 +48,9 @@ func (p *Program) everyPass() []*pass {
 // common reports whether programs need a handler often enough for it to be met here: a fused store takes another accumulator
 // only where its operand is wanted later and the lower ones are full.
 func common(op opcode, a, b int) bool {
+	if opcodeForms[op] == 3 {
+		return a+b == 0
+	}
 	return a == b && opcodeForms[op] != 1 || a != b && opcodeForms[op] > 0 && !strings.HasSuffix(opcodeNames[op], "AxpbyStore")
 }
 

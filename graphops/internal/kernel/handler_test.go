@@ -24,7 +24,7 @@ func primitive[T float](op Op, args ...T) T {
 
 // computed is what an instruction leaves in accumulator a, by its documentation; x and y are of rows, s are scalars.
 func computed[T float](op opcode, a, b, x, y T, s [3]T) T {
-	name, scalar := strings.CutSuffix(opcodeNames[op], "Scalar")
+	name, scalar := strings.CutSuffix(strings.TrimSuffix(opcodeNames[op], "Store"), "Scalar")
 	if scalar {
 		if x, y = s[0], s[0]; name == "Else" || name == "Then" {
 			panic("a row and a scalar: see the caller")
@@ -44,14 +44,14 @@ func computed[T float](op opcode, a, b, x, y T, s [3]T) T {
 	if p, ok := strings.CutSuffix(name, "Rows"); ok {
 		return primitive(primitives[p], x, y)
 	}
-	switch strings.TrimSuffix(name, "Store") {
+	switch name {
 	case "Add", "Sub", "Mul", "Div":
 		return primitive(primitives[name], a, x)
 	case "Move":
 		return b
 	case "Load":
 		return x
-	case "", "PutAside", "Sum", "SumSquares":
+	case "", "PutAside", "Fetch", "Sum", "SumSquares":
 		return a
 	case "Else":
 		return primitive(Select, x, a, y)
@@ -71,6 +71,8 @@ func computed[T float](op opcode, a, b, x, y T, s [3]T) T {
 		return sum(x, a*s[0])
 	case "SubFrom":
 		return primitive(Sub, x, a*s[0])
+	case "SubFromScaled":
+		return primitive(Sub, x*s[0], a)
 	case "OverRoot":
 		return a / sum(root(b), s[0])
 	case "OverScaledRoot":
@@ -226,7 +228,7 @@ func testHandlers[T float](t *testing.T, m *machine, typ DType) {
 	for op := range opEnd {
 		for i := range m.accumulators {
 			for j := range m.accumulators {
-				if opcodeForms[op] == 0 && i != j || m.handler(typ, op, i, j) == 0 {
+				if opcodeForms[op] == 0 && i != j || opcodeForms[op] == 3 && i+j > 0 || m.handler(typ, op, i, j) == 0 {
 					continue
 				}
 				b.fill(rng, strings.HasPrefix(opcodeNames[op], "And") || strings.HasPrefix(opcodeNames[op], "Or"))

@@ -43,14 +43,7 @@ func newMachine(name string, accumulators, strip int, masked bool, tables func()
 	next := 0
 	for op := range m.first {
 		m.first[op] = next
-		switch form := opcodeForms[op]; {
-		case opcode(op) == opEnd:
-			next++
-		case form == 0:
-			next += accumulators
-		default:
-			next += accumulators * accumulators
-		}
+		next += []int{accumulators, accumulators * accumulators, accumulators * accumulators, 1}[opcodeForms[op]]
 	}
 	if next != n {
 		panic("kernel: the assembly and the list of opcodes do not fit each other; run go generate")
@@ -60,15 +53,8 @@ func newMachine(name string, accumulators, strip int, masked bool, tables func()
 
 // handler finds the code of an instruction.
 func (m *machine) handler(t DType, op opcode, a, b int) uintptr {
-	i := m.first[op]
-	switch {
-	case op == opEnd:
-	case opcodeForms[op] == 0:
-		i += a
-	default:
-		i += a*m.accumulators + b
-	}
-	return m.tables[t][i]
+	i := [...]int{a, a*m.accumulators + b, a*m.accumulators + b, 0}[opcodeForms[op]]
+	return m.tables[t][m.first[op]+i]
 }
 
 // accelerated does a part on the machine. next is the pass that it will do then.

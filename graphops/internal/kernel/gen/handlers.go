@@ -15,6 +15,7 @@ const (
 	one   form = iota // a
 	two               // a and another one, b
 	twice             // a and any one, b
+	none              // no accumulators
 )
 
 type op = operand.Op
@@ -243,14 +244,14 @@ func overRoot(name, doc string, scaleB, scaleA bool) instruction {
 }
 
 func instructions() []instruction {
-	none := func(v *vector, f func(x op)) { v.xor(v.temp(0), v.temp(0), v.temp(0)); f(v.temp(0)) }
+	withZero := func(v *vector, f func(x op)) { v.xor(v.temp(0), v.temp(0), v.temp(0)); f(v.temp(0)) }
 	all := slices.Concat([]instruction{
 		unary("Neg", "a ← −a", func(v *vector, a op) { v.xor(a, v.constant("signs"), a) }),
 		unary("Square", "a ← a²", func(v *vector, a op) { v.mul(a, a, a) }),
 		unary("Sqrt", "a ← √a", func(v *vector, a op) { v.sqrt(a, a) }),
 		unary("Abs", "a ← |a|", func(v *vector, a op) { v.and(a, v.constant("magnitudes"), a) }),
 		unary("Sign", "a ← sign a", func(v *vector, a op) {
-			none(v, func(zero op) {
+			withZero(v, func(zero op) {
 				one := v.temp(1)
 				v.and(a, v.constant("signs"), one)
 				v.or(one, v.constant("ones"), one)
@@ -265,10 +266,10 @@ func instructions() []instruction {
 			}
 		}),
 		unary("IsFinite", "a ← a−a = 0", func(v *vector, a op) {
-			none(v, func(zero op) { v.sub(a, a, a); v.truth(equal, a, zero, a) })
+			withZero(v, func(zero op) { v.sub(a, a, a); v.truth(equal, a, zero, a) })
 		}),
 		unary("Not", "a ← a = 0", func(v *vector, a op) {
-			none(v, func(zero op) { v.truth(equal, a, zero, a) })
+			withZero(v, func(zero op) { v.truth(equal, a, zero, a) })
 		}),
 
 		withAcc("AddAcc", "a ← a + b", func(v *vector, a, b op) { v.add(a, b, a) }),
@@ -307,7 +308,7 @@ func instructions() []instruction {
 				v.row(0)
 				each(func(u int) { v.storeAll(v.acc(a, u), v.at(0, u)) })
 			}},
-			{name: "Fetch", doc: "brings arrays 0 and 1 into the cache", emit: func(v *vector, _, _ int) {
+			{name: "Fetch", doc: "brings arrays 0 and 1 into the cache", form: none, emit: func(v *vector, _, _ int) {
 				v.array(0)
 				v.array(1)
 				for k := range 2 {

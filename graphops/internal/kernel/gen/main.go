@@ -64,11 +64,11 @@ func opcodes() []byte {
 	for _, in := range instructions() {
 		fmt.Fprintf(&b, "%q, ", in.name)
 	}
-	b.WriteString("\"End\"}\n\n// opcodeForms say how many accumulators an instruction names: a, a and another b, or a and any b.\nvar opcodeForms = [...]uint8{")
+	b.WriteString("\"End\"}\n\n// opcodeForms say how many accumulators an instruction names: a, a and another b, a and any b, or none.\nvar opcodeForms = [...]uint8{")
 	for _, in := range instructions() {
 		fmt.Fprintf(&b, "%d, ", in.form)
 	}
-	b.WriteString("0}\n\n// storing gives the instructions that also store what another one computes.\nvar storing = [...]opcode{opEnd: 0")
+	fmt.Fprintf(&b, "%d}\n\n// storing gives the instructions that also store what another one computes.\nvar storing = [...]opcode{opEnd: 0", none)
 	for _, name := range storing {
 		fmt.Fprintf(&b, ", op%s: op%sStore", name, name)
 	}
@@ -121,6 +121,12 @@ func (v *vector) instruction(in instruction) {
 		for range v.accumulators {
 			v.names = append(v.names, "")
 		}
+		return
+	}
+	if in.form == none {
+		v.handler(in.name)
+		in.emit(v, 0, 0)
+		v.RET()
 		return
 	}
 	for a := range v.accumulators {
