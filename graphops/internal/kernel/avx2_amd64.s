@@ -9566,6 +9566,17 @@ TEXT ·end_32<>(SB), NOSPLIT|NOFRAME, $0
 	JMP  (DI)
 
 done:
+	TESTQ BX, BX
+	JEQ  exit
+	XORQ BX, BX
+	MOVQ R8, SI
+	MOVQ R9, DX
+	CMPQ SI, DX
+	JGE  exit
+	MOVQ R12, DI
+	JMP  (DI)
+
+exit:
 	VZEROUPPER
 	RET
 
@@ -9902,6 +9913,17 @@ TEXT ·end_64<>(SB), NOSPLIT|NOFRAME, $0
 	JMP  (DI)
 
 done:
+	TESTQ BX, BX
+	JEQ  exit
+	XORQ BX, BX
+	MOVQ R8, SI
+	MOVQ R9, DX
+	CMPQ SI, DX
+	JGE  exit
+	MOVQ R12, DI
+	JMP  (DI)
+
+exit:
 	VZEROUPPER
 	RET
 
@@ -10224,13 +10246,22 @@ DATA magnitudes_64<>+16(SB)/8, $0x7fffffffffffffff
 DATA magnitudes_64<>+24(SB)/8, $0x7fffffffffffffff
 GLOBL magnitudes_64<>(SB), RODATA|NOPTR, $32
 
-// func avx2(code *record, from, to uintptr, mask uint64)
-TEXT ·avx2(SB), NOSPLIT|NOFRAME, $0-32
+// func avx2(code *record, from, to, first uintptr, mask uint64)
+TEXT ·avx2(SB), NOSPLIT|NOFRAME, $0-40
 	MOVQ code+0(FP), DI
-	MOVQ from+8(FP), SI
-	MOVQ to+16(FP), DX
 	MOVQ DI, R12
-	JMP  (DI)
+	MOVQ from+8(FP), R8
+	MOVQ to+16(FP), R9
+	MOVQ first+24(FP), SI
+	MOVQ SI, DX
+	MOVQ mask+32(FP), BX
+	TESTQ BX, BX
+	JNE  start
+	MOVQ R8, SI
+	MOVQ R9, DX
+
+start:
+	JMP (DI)
 
 // func avx2Tables() (f64, f32 *uintptr, n int)
 TEXT ·avx2Tables(SB), NOSPLIT, $0-24

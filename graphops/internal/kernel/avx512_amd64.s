@@ -14680,6 +14680,21 @@ TEXT ·end_32<>(SB), NOSPLIT|NOFRAME, $0
 	JMP  (DI)
 
 done:
+	TESTQ BX, BX
+	JEQ  exit
+	XORQ BX, BX
+	KXNORW K2, K2, K2
+	KXNORW K3, K3, K3
+	KXNORW K4, K4, K4
+	KXNORW K5, K5, K5
+	MOVQ R8, SI
+	MOVQ R9, DX
+	CMPQ SI, DX
+	JGE  exit
+	MOVQ R12, DI
+	JMP  (DI)
+
+exit:
 	VZEROUPPER
 	RET
 
@@ -15189,6 +15204,21 @@ TEXT ·end_64<>(SB), NOSPLIT|NOFRAME, $0
 	JMP  (DI)
 
 done:
+	TESTQ BX, BX
+	JEQ  exit
+	XORQ BX, BX
+	KXNORW K2, K2, K2
+	KXNORW K3, K3, K3
+	KXNORW K4, K4, K4
+	KXNORW K5, K5, K5
+	MOVQ R8, SI
+	MOVQ R9, DX
+	CMPQ SI, DX
+	JGE  exit
+	MOVQ R12, DI
+	JMP  (DI)
+
+exit:
 	VZEROUPPER
 	RET
 
@@ -15682,12 +15712,16 @@ DATA magnitudes_64<>+48(SB)/8, $0x7fffffffffffffff
 DATA magnitudes_64<>+56(SB)/8, $0x7fffffffffffffff
 GLOBL magnitudes_64<>(SB), RODATA|NOPTR, $64
 
-// func avx512(code *record, from, to uintptr, mask uint64)
-TEXT ·avx512(SB), NOSPLIT|NOFRAME, $0-32
+// func avx512(code *record, from, to, first uintptr, mask uint64)
+TEXT ·avx512(SB), NOSPLIT|NOFRAME, $0-40
 	MOVQ code+0(FP), DI
-	MOVQ from+8(FP), SI
-	MOVQ to+16(FP), DX
-	MOVQ mask+24(FP), AX
+	MOVQ DI, R12
+	MOVQ from+8(FP), R8
+	MOVQ to+16(FP), R9
+	MOVQ first+24(FP), SI
+	MOVQ SI, DX
+	MOVQ mask+32(FP), BX
+	MOVQ BX, AX
 	KMOVW AX, K2
 	SHRQ $16, AX
 	KMOVW AX, K3
@@ -15695,8 +15729,19 @@ TEXT ·avx512(SB), NOSPLIT|NOFRAME, $0-32
 	KMOVW AX, K4
 	SHRQ $16, AX
 	KMOVW AX, K5
-	MOVQ DI, R12
-	JMP  (DI)
+	TESTQ BX, BX
+	JNE start
+	KXNORW K2, K2, K2
+	KXNORW K3, K3, K3
+	KXNORW K4, K4, K4
+	KXNORW K5, K5, K5
+	TESTQ BX, BX
+	JNE  start
+	MOVQ R8, SI
+	MOVQ R9, DX
+
+start:
+	JMP (DI)
 
 // func avx512Tables() (f64, f32 *uintptr, n int)
 TEXT ·avx512Tables(SB), NOSPLIT, $0-24

@@ -12,11 +12,13 @@ import (
 type machine struct {
 	name         string
 	accumulators int
-	strip        int                                               // bytes of an accumulator
-	tables       [2][]uintptr                                      // handlers, by DType
-	first        [opEnd + 1]int                                    // index of an instruction's first handler
-	masked       bool                                              // stores as the mask says
-	run          func(code *record, from, to uintptr, mask uint64) // the strips that begin at these offsets, in bytes
+	strip        int            // bytes of an accumulator
+	tables       [2][]uintptr   // handlers, by DType
+	first        [opEnd + 1]int // index of an instruction's first handler
+	masked       bool           // stores as the mask says
+	// run does the strip at offset first, if the mask of the elements to be stored is not zero, and then the strips that begin
+	// at offsets from, before to. Offsets are in bytes.
+	run func(code *record, from, to, first uintptr, mask uint64)
 }
 
 // stripBytes is the longest strip, and the length of every row of scratch memory.
@@ -36,7 +38,7 @@ type row struct{ base, mask uintptr }
 // fastest is the machine of this processor, or nil for plain Go.
 var fastest = detect()
 
-func newMachine(name string, accumulators, strip int, masked bool, tables func() (f64, f32 *uintptr, n int), run func(*record, uintptr, uintptr, uint64)) *machine {
+func newMachine(name string, accumulators, strip int, masked bool, tables func() (f64, f32 *uintptr, n int), run func(_ *record, from, to, first uintptr, mask uint64)) *machine {
 	m := &machine{name: name, accumulators: accumulators, strip: strip, masked: masked, run: run}
 	f64, f32, n := tables()
 	m.tables[Float64], m.tables[Float32] = unsafe.Slice(f64, n), unsafe.Slice(f32, n)
@@ -95,20 +97,20 @@ func (p *Program) accelerated(wk *worker, t part, next *pass) {
 	}
 	per := p.machine.strip / size
 	full := t.hi - (t.hi-t.lo)%per
-	// A masked run reads a whole strip that ends with the array, also what the other runs write, so it comes first.
-	masked := full < t.hi && t.hi >= per && p.machine.masked
-	if masked {
-		p.machine.run(&wk.code[0], uintptr((t.hi-per)*size), uintptr((t.hi-per)*size+1), last(t.hi-full, size))
+	// The last elements are done in a whole strip that ends with them, and are alone stored. It comes first, since it reads what
+	// the other strips write.
+	var first uintptr
+	var mask uint64
+	if full < t.hi && t.hi >= per && p.machine.masked {
+		first, mask = uintptr((t.hi-per)*size), last(t.hi-full, size)
 	}
-	if t.lo < full {
-		p.machine.run(&wk.code[0], uintptr(t.lo*size), uintptr(full*size), everything)
+	if t.lo < full || mask != 0 {
+		p.machine.run(&wk.code[0], uintptr(t.lo*size), uintptr(full*size), first, mask)
 	}
-	if full < t.hi && !masked {
+	if full < t.hi && mask == 0 {
 		p.rest(wk, t, v.code, t.hi-full)
 	}
 }
-
-const everything = ^uint64(0)
 
 // last is the mask for the last n elements of a strip: 16 bits for each of its registers.
 func last(n, size int) (mask uint64) {
@@ -165,7 +167,7 @@ func (p *Program) rest(wk *worker, t part, code []instruction, n int) {
 		}
 	}
 	wk.bind(code)
-	p.machine.run(&wk.code[0], 0, 1, everything)
+	p.machine.run(&wk.code[0], 0, 1, 0, 0)
 	for i, r := range v.rows {
 		if r.kind == rowStore {
 			copy(p.array(t.pass, r).bytes()[from+skip:], wk.row(i)[skip:p.machine.strip])
@@ -213,7 +215,7 @@ func accumulate[T float](p *Program, wk *worker, t part) {
 		hi := min(lo+block, t.hi)
 		full := hi - (hi-lo)%per
 		if lo < full {
-			p.machine.run(&wk.code[0], uintptr(lo*size), uintptr(full*size), everything)
+			p.machine.run(&wk.code[0], uintptr(lo*size), uintptr(full*size), 0, 0)
 		}
 		if full < hi {
 			p.rest(wk, t, v.tail, hi-full)

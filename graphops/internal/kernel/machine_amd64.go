@@ -11,11 +11,11 @@ import (
 // The machines, and the tables of their handlers: n of each type.
 
 //go:noescape
-func avx2(code *record, from, to uintptr, mask uint64)
+func avx2(code *record, from, to, first uintptr, mask uint64)
 func avx2Tables() (f64, f32 *uintptr, n int)
 
 //go:noescape
-func avx512(code *record, from, to uintptr, mask uint64)
+func avx512(code *record, from, to, first uintptr, mask uint64)
 func avx512Tables() (f64, f32 *uintptr, n int)
 
 // detect finds the fastest machine that the processor has. OPTIMOP_KERNEL=go, avx2 or avx512 asks for another one, for tests.

@@ -151,8 +151,36 @@ func (v *vector) instruction(in instruction) {
 // end is the handler at the end of the code, and the table of all handlers.
 func (v *vector) end() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nTEXT ·end%s<>(SB), NOSPLIT|NOFRAME, $0\n\tADDQ $%d, SI\n\tCMPQ SI, DX\n\tJGE  done\n\tMOVQ R12, DI\n\tJMP  (DI)\n\ndone:\n\tVZEROUPPER\n\tRET\n\n",
-		v.suffix, vectors*v.width)
+	unmask := ""
+	if v.wide() {
+		for _, k := range masks {
+			unmask += fmt.Sprintf("\tKXNORW %[1]s, %[1]s, %[1]s\n", k.Asm())
+		}
+	}
+	fmt.Fprintf(&b, `
+TEXT ·end%s<>(SB), NOSPLIT|NOFRAME, $0
+	ADDQ $%d, SI
+	CMPQ SI, DX
+	JGE  done
+	MOVQ R12, DI
+	JMP  (DI)
+
+done:
+	TESTQ BX, BX
+	JEQ  exit
+	XORQ BX, BX
+%s	MOVQ R8, SI
+	MOVQ R9, DX
+	CMPQ SI, DX
+	JGE  exit
+	MOVQ R12, DI
+	JMP  (DI)
+
+exit:
+	VZEROUPPER
+	RET
+
+`, v.suffix, vectors*v.width, unmask)
 	for i, n := range append(v.names, "end"+v.suffix) {
 		if n != "" {
 			fmt.Fprintf(&b, "DATA ·table%s<>+%d(SB)/8, $·%s<>(SB)\n", v.suffix, 8*i, n)
@@ -190,26 +218,37 @@ func (v *vector) constants() string {
 
 // entry is the function that starts the machine, and the one that gives its tables.
 func entry(name string, wide bool, handlers int) string {
-	masks := ""
+	first := ""
 	if wide {
-		masks = `	MOVQ mask+24(FP), AX
-	KMOVW AX, K2
-	SHRQ $16, AX
-	KMOVW AX, K3
-	SHRQ $16, AX
-	KMOVW AX, K4
-	SHRQ $16, AX
-	KMOVW AX, K5
-`
+		first = "\tMOVQ BX, AX\n"
+		for i, k := range masks {
+			if i > 0 {
+				first += "\tSHRQ $16, AX\n"
+			}
+			first += fmt.Sprintf("\tKMOVW AX, %s\n", k.Asm())
+		}
+		first += "\tTESTQ BX, BX\n\tJNE start\n"
+		for _, k := range masks {
+			first += fmt.Sprintf("\tKXNORW %[1]s, %[1]s, %[1]s\n", k.Asm())
+		}
 	}
 	return fmt.Sprintf(`
-// func %s(code *record, from, to uintptr, mask uint64)
-TEXT ·%s(SB), NOSPLIT|NOFRAME, $0-32
+// func %s(code *record, from, to, first uintptr, mask uint64)
+TEXT ·%s(SB), NOSPLIT|NOFRAME, $0-40
 	MOVQ code+0(FP), DI
-	MOVQ from+8(FP), SI
-	MOVQ to+16(FP), DX
-%s	MOVQ DI, R12
-	JMP  (DI)
+	MOVQ DI, R12
+	MOVQ from+8(FP), R8
+	MOVQ to+16(FP), R9
+	MOVQ first+24(FP), SI
+	MOVQ SI, DX
+	MOVQ mask+32(FP), BX
+%s	TESTQ BX, BX
+	JNE  start
+	MOVQ R8, SI
+	MOVQ R9, DX
+
+start:
+	JMP (DI)
 
 // func %sTables() (f64, f32 *uintptr, n int)
 TEXT ·%sTables(SB), NOSPLIT, $0-24
@@ -219,5 +258,5 @@ TEXT ·%sTables(SB), NOSPLIT, $0-24
 	MOVQ AX, f32+8(FP)
 	MOVQ $%d, n+16(FP)
 	RET
-`, name, name, masks, name, name, handlers)
+`, name, name, first, name, name, handlers)
 }
