@@ -30,7 +30,7 @@ type ruleCase struct {
 var ruleCases = map[string]ruleCase{
 	"adafactor":            {more: 12, why: "means of g² and norm of w; then norm of the step, from g", columns: 4096, free: "sums along axes"},
 	"adagrad_da":           {more: -4, why: "w is computed from the slots alone"},
-	"barzilai_borwein":     {more: 8, why: "both sums read w, g and two slots, which are then only written"},
+	"barzilai_borwein":     {more: 8, why: "both sums read w, g and two slots, which are then only written", free: "two sums decide on the rate"},
 	"clip_by_global_norm":  {more: 4, why: "norm of g"},
 	"conditional_gradient": {more: 4, why: "norm of g"},
 	"ftrl:power":           {free: "a power of each element", options: map[string]any{"learning_rate_power": -0.7}},
