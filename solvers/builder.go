@@ -165,7 +165,7 @@ func (b *Builder) field(name string) (field, bool) {
 			known = append(known, f.name)
 		}
 	}
-	b.fail(errors.Errorf("there is no exported float64 field %q, only %v", name, known))
+	b.fail(errors.Errorf("no hyperparameter is called %q: the exported float64 fields, in snake case, are %v", name, known))
 	return field{}, false
 }
 

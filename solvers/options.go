@@ -59,7 +59,7 @@ func setOptions(optimizer string, rules []*ruleInfo, options map[string]any) err
 		from[f] = key
 		v := reflect.ValueOf(converted(value, f.at.Type()))
 		if !v.IsValid() || v.Type() != f.at.Type() {
-			return &OptionError{Option: key, Problem: fmt.Sprintf("want a %v, not %#v", f.at.Type(), value)}
+			return &OptionError{Option: key, Problem: fmt.Sprintf("want %s, not %#v", article(f.at.Type().String()), value)}
 		}
 		f.at.Set(v)
 		return nil
@@ -144,3 +144,10 @@ func isNumber(t reflect.Type) bool { return t.Kind() >= reflect.Int && t.Kind() 
 type OptionError struct{ Option, Problem string }
 
 func (e *OptionError) Error() string { return "option " + strconv.Quote(e.Option) + ": " + e.Problem }
+
+func article(noun string) string {
+	if strings.ContainsRune("aeiou", rune(noun[0])) {
+		return "an " + noun
+	}
+	return "a " + noun
+}

@@ -1,7 +1,10 @@
 package kernel
 
 import (
+	"log/slog"
 	"math"
+	"os"
+	"sync"
 	"unsafe"
 )
 
@@ -36,7 +39,21 @@ type record struct {
 type row struct{ base, mask uintptr }
 
 // fastest is the machine of this processor, or nil for plain Go.
-var fastest = detect()
+var fastest = sync.OnceValue(detect)
+
+// detect finds the fastest machine that the processor has. OPTIMOP_KERNEL=go, avx2 or avx512 asks for another back end.
+func detect() *machine {
+	ms, want := machines(), os.Getenv("OPTIMOP_KERNEL")
+	for _, m := range ms {
+		if want == "" || want == m.name {
+			return m
+		}
+	}
+	if want != "" && want != "go" {
+		slog.Warn("OPTIMOP_KERNEL names no back end that this processor has: plain Go is used", "OPTIMOP_KERNEL", want)
+	}
+	return nil
+}
 
 func newMachine(name string, accumulators, strip int, masked bool, tables func() (f64, f32 *uintptr, n int), run func(_ *record, from, to, first uintptr, mask uint64)) *machine {
 	m := &machine{name: name, accumulators: accumulators, strip: strip, masked: masked, run: run}

@@ -1,10 +1,6 @@
 package kernel
 
-import (
-	"os"
-
-	"golang.org/x/sys/cpu"
-)
+import "golang.org/x/sys/cpu"
 
 //go:generate go -C gen run . ..
 
@@ -17,17 +13,6 @@ func avx2Tables() (f64, f32 *uintptr, n int)
 //go:noescape
 func avx512(code *record, from, to, first uintptr, mask uint64)
 func avx512Tables() (f64, f32 *uintptr, n int)
-
-// detect finds the fastest machine that the processor has. OPTIMOP_KERNEL=go, avx2 or avx512 asks for another one, for tests.
-func detect() *machine {
-	want := os.Getenv("OPTIMOP_KERNEL")
-	for _, m := range machines() {
-		if want == "" || want == m.name {
-			return m
-		}
-	}
-	return nil
-}
 
 // machines are all that this processor can run, the fastest first.
 func machines() (ms []*machine) {

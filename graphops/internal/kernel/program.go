@@ -133,7 +133,7 @@ const (
 
 // Program compiles stores.
 func (b *Builder) Program(stores []Store, blas BLAS) *Program {
-	return b.program(stores, blas, fastest)
+	return b.program(stores, blas, fastest())
 }
 
 func (b *Builder) program(stores []Store, blas BLAS, m *machine) *Program {

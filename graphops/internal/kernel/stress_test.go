@@ -75,7 +75,7 @@ func TestStress(t *testing.T) {
 			if err := (&Builder{nodes: slices.Clone(nodes)}).program(stores, nil, nil).Run(want, nil); err != nil {
 				t.Error(err)
 			}
-			p := (&Builder{nodes: nodes}).program(stores, nil, fastest)
+			p := (&Builder{nodes: nodes}).program(stores, nil, fastest())
 			_, _, in := busy(scale)
 			for range rounds {
 				for i := range in {
