@@ -197,7 +197,7 @@ func TestMistakesInRules(t *testing.T) {
 	require.ErrorContains(t, New(RuleFunc(func(b *Builder, in []Step) ([]Step, error) {
 		rate := b.Hyper("rat")
 		return b.Each(in, func(s Step) Expr { return s.Delta.Mul(rate) })
-	})).Step(step), `no exported float64 field "rat"`)
+	})).Step(step), `no hyperparameter is called "rat"`)
 	s := New(&direct{Rate: .5})
 	require.NoError(t, s.Step(step))
 	require.ErrorContains(t, s.Set("rate", 0), "read it with Builder.Hyper")

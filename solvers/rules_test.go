@@ -237,7 +237,7 @@ func TestShakyRules(t *testing.T) {
 		}
 		return in, nil
 	}))
-	require.ErrorContains(t, misspelt.Step([]G.ValueGrad{vec("w", []float64{1}, []float64{1})}), `no exported float64 field "rat"`)
+	require.ErrorContains(t, misspelt.Step([]G.ValueGrad{vec("w", []float64{1}, []float64{1})}), `no hyperparameter is called "rat"`)
 	nesterov := NewNesterov()
 	require.NoError(t, nesterov.Bind("dampening", number(G.NewGraph(), "d", .5)))
 	require.ErrorContains(t, nesterov.Step([]G.ValueGrad{vec("w", []float64{1}, []float64{1})}), "has no dampening")
