@@ -57,12 +57,12 @@ func TestNoPanics(t *testing.T) {
 func TestZero(t *testing.T) {
 	x, y := G.NewF64(3), dense(tensor.Float64, []int{2}, 1, 2)
 	var z Zeroer
-	require.Error(t, z.Zero([]G.Value{x, G.NewB(true)}, nil))
-	require.Error(t, z.Zero([]G.Value{x, nil}, nil))
-	require.Error(t, z.Zero([]G.Value{x, (*tensor.Dense)(nil)}, nil))
-	require.Error(t, z.Zero([]G.Value{x}, []G.Value{nil}))
+	require.Error(t, z.After(nothing, []G.Value{x, G.NewB(true)}, nil))
+	require.Error(t, z.After(nothing, []G.Value{x, nil}, nil))
+	require.Error(t, z.After(nothing, []G.Value{x, (*tensor.Dense)(nil)}, nil))
+	require.Error(t, z.After(nothing, []G.Value{x}, []G.Value{nil}))
 	require.Equal(t, []float64{3}, valueFloats(x))
-	require.NoError(t, z.Zero([]G.Value{x, y}, []G.Value{y}))
+	require.NoError(t, z.After(nothing, []G.Value{x, y}, []G.Value{y}))
 	require.Equal(t, []float64{0, 1, 2}, append(valueFloats(x), valueFloats(y)...))
 	_, err := ScalarValue(y)
 	require.Error(t, err)

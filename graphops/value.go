@@ -224,9 +224,9 @@ type span struct {
 	reach  uintptr // the end of this one and all before it
 }
 
-// Zero sets values to zero, in place, except those that share memory with one of the values in keep. An error leaves all as
-// they were.
-func (z *Zeroer) Zero(values, keep []gorgonia.Value) error {
+// After runs something and, if it succeeds, sets values to zero, in place, except those that share memory with one of the values
+// in keep. What is wrong with a value shows before: then nothing is run.
+func (z *Zeroer) After(run func() error, values, keep []gorgonia.Value) error {
 	if len(z.keep) != len(keep) {
 		z.keep = make([]span, len(keep))
 		for i := range z.keep {
@@ -237,7 +237,7 @@ func (z *Zeroer) Zero(values, keep []gorgonia.Value) error {
 	for i := range z.keep { // in the order of last time, which is mostly that of this time
 		k := &z.keep[i]
 		if err := m.find(keep[k.index]); err != nil {
-			return errors.Wrap(err, "graphops: Zero")
+			return errors.Wrap(err, "graphops: a value to be set to zero")
 		}
 		k.lo, k.hi = m.Bytes()
 	}
@@ -256,11 +256,14 @@ func (z *Zeroer) Zero(values, keep []gorgonia.Value) error {
 	}()
 	for i, v := range values {
 		if err := m.find(v); err != nil {
-			return errors.Wrap(err, "graphops: Zero")
+			return errors.Wrap(err, "graphops: a value to be set to zero")
 		}
 		if lo, hi := m.Bytes(); !z.kept(lo, hi, &z.at[i]) {
 			z.clear = append(z.clear, m)
 		}
+	}
+	if err := run(); err != nil {
+		return err
 	}
 	for i := range z.clear {
 		z.clear[i].zero()

@@ -12,8 +12,9 @@ import (
 )
 
 // Step updates the values of a model from their gradients, as Gorgonia's own solvers do, and then sets the gradients to
-// zero: those that belong to dual values (gorgonia.BindDualValues, a LispMachine) or to the caller's ValueGrads, but never
-// the value of a node of the graph. It accepts float32 and float64 scalars and tensors of any layout.
+// zero: those that belong to dual values (gorgonia.BindDualValues, a LispMachine) or to the caller's ValueGrads, but neither the
+// values of the graph's derivative nodes, nor memory that overlaps with a parameter, a slot or a node that Bind named. It accepts
+// float32 and float64 scalars and tensors of any layout.
 //
 // State belongs to parameters by name, never by position: the model may be reordered or be a part of the last one. An error
 // (a missing gradient, a changed shape, two parameters that share memory) names the parameter and leaves everything as it
@@ -46,6 +47,7 @@ func (s *Solver) Step(model []gorgonia.ValueGrad) (err error) {
 			return errors.Errorf("solvers: parameter %q has no value", names[i])
 		}
 		g, err := m.Grad()
+		b.keep = append(b.keep, v)
 		if s.missing && (err != nil || absent(g)) {
 			continue
 		}
@@ -93,6 +95,7 @@ func (s *Solver) Step(model []gorgonia.ValueGrad) (err error) {
 type batch struct {
 	names                []string // of the parameters that have gradients
 	values, grads, owned []gorgonia.Value
+	keep                 []gorgonia.Value // what must not be set to zero: all parameters and, in the end, slots
 }
 
 // clear lets go of all values, so that the memory of gradients is free between steps.
@@ -100,7 +103,8 @@ func (b *batch) clear() {
 	clear(b.values)
 	clear(b.grads)
 	clear(b.owned)
-	b.names, b.values, b.grads, b.owned = b.names[:0], b.values[:0], b.grads[:0], b.owned[:0]
+	clear(b.keep)
+	b.names, b.values, b.grads, b.owned, b.keep = b.names[:0], b.values[:0], b.grads[:0], b.owned[:0], b.keep[:0]
 }
 
 func absent(v any) bool {
@@ -129,6 +133,7 @@ type stepPlan struct {
 	grads  []*gorgonia.Node
 	zeroes *compiled // also sets the gradients to zero, in the same pass
 	plain  *compiled // does not; made when it is needed
+	alone  bool      // that pass would see all memory that must be kept: all parameters are updated, and no hyperparameter is a node
 	shared bool      // gradients share memory, so that they have to be set to zero afterwards
 	zero   graphops.Zeroer
 }
@@ -183,6 +188,14 @@ func (s *Solver) plan(names []string, values []gorgonia.Value, all []string) (*s
 	}
 	if p.zeroes, err = p.compile(updates); err != nil {
 		return nil, err
+	}
+	p.alone = len(s.bound) == 0
+	targets := map[*gorgonia.Node]bool{}
+	for _, u := range p.b.updates {
+		targets[u.Target] = true
+	}
+	for n, from := range p.source {
+		p.alone = p.alone && (from.kind != parameter || targets[n])
 	}
 	if len(s.plans) == maxPlans {
 		s.plans = s.plans[1:]
@@ -252,7 +265,7 @@ func (p *stepPlan) compile(updates []graphops.Update) (*compiled, error) {
 
 // run makes the step, and sets the gradients that are the caller's to zero.
 func (p *stepPlan) run(b *batch) (err error) {
-	if !p.shared && len(b.owned) == len(b.grads) {
+	if p.alone && !p.shared && len(b.owned) == len(b.grads) && len(b.keep) == len(b.values) {
 		err := p.zeroes.run(b)
 		if err == nil || !errors.As(err, new(graphops.SharedMemoryError)) {
 			return err
@@ -264,10 +277,22 @@ func (p *stepPlan) run(b *batch) (err error) {
 			return err
 		}
 	}
-	if err := p.plain.run(b); err != nil {
-		return err
+	for _, st := range p.b.store.States() {
+		if st.Kind() != graphops.Slot {
+			continue
+		}
+		v, err := st.Value()
+		if err != nil {
+			return err
+		}
+		b.keep = append(b.keep, v)
 	}
-	return p.zero.Zero(b.owned, b.values)
+	for _, l := range p.plain.leaves {
+		if l.kind == hyper && l.node.Value() != nil {
+			b.keep = append(b.keep, l.node.Value())
+		}
+	}
+	return p.zero.After(func() error { return p.plain.run(b) }, b.owned, b.keep)
 }
 
 func (c *compiled) run(b *batch) error {

@@ -209,3 +209,22 @@ func TestDetect(t *testing.T) {
 		require.Nil(t, detect())
 	}
 }
+
+// An expression that is so deep that compiling it would need too much stack runs in plain Go.
+func TestTooDeep(t *testing.T) {
+	forMachines(t, func(t *testing.T, m *machine) {
+		b := &tensors{n: 3}
+		x := b.leaf(0)
+		for range maxSteps {
+			x = b.op(Neg, x)
+		}
+		p := b.program([]Store{{0, x, -1}}, nil, m)
+		in := floats(3, 1)
+		mustRun(p, in)
+		require.NotNil(t, p.passes[0].now)
+		p = b.program([]Store{{0, b.op(Neg, x), -1}}, nil, m)
+		mustRun(p, in)
+		require.Nil(t, p.passes[0].now)
+		require.Equal(t, []float32{0, -.25, -.5}, Elements[float32](in[0]))
+	})
+}

@@ -38,13 +38,16 @@ const (
 	rowAhead                  // what row index is further on
 )
 
+// maxSteps bounds the expressions that are compiled, as that takes the more stack the deeper they are.
+const maxSteps = 100_000
+
 // maxVariants bounds the code that a pass holds: the outcomes of its conditions may be many.
 const maxVariants = 64
 
 // variant finds the code for the outcome of the conditions in this run, and compiles it when it is met first. It is nil
 // where the pass runs in plain Go.
 func (p *Program) variant(ps *pass) *variant {
-	if p.machine == nil {
+	if p.machine == nil || len(ps.steps) > maxSteps {
 		return nil
 	}
 	if len(ps.conditions) == 0 && len(ps.variants) > 0 {
