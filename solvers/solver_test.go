@@ -97,11 +97,11 @@ func TestBadRules(t *testing.T) {
 			in[0].Param.Node = G.NewScalar(G.NewGraph(), G.Float64, G.WithName("stranger"))
 			return in, nil
 		},
-		"updated twice":  func(b *Builder, in []Step) ([]Step, error) { return append(in, in[0]), nil },
-		"zero Expr":      func(b *Builder, in []Step) ([]Step, error) { in[0].Delta = Expr{}; return in, nil },
-		"no hyperparameter is called":    func(b *Builder, in []Step) ([]Step, error) { b.Hyper("x"); return in, nil },
-		"a rule is nil":  func(b *Builder, in []Step) ([]Step, error) { return b.Run(nil, in) },
-		"my own mistake": func(b *Builder, in []Step) ([]Step, error) { return nil, errors.New("my own mistake") },
+		"updated twice":               func(b *Builder, in []Step) ([]Step, error) { return append(in, in[0]), nil },
+		"zero Expr":                   func(b *Builder, in []Step) ([]Step, error) { in[0].Delta = Expr{}; return in, nil },
+		"no hyperparameter is called": func(b *Builder, in []Step) ([]Step, error) { b.Hyper("x"); return in, nil },
+		"a rule is nil":               func(b *Builder, in []Step) ([]Step, error) { return b.Run(nil, in) },
+		"my own mistake":              func(b *Builder, in []Step) ([]Step, error) { return nil, errors.New("my own mistake") },
 		"shape": func(b *Builder, in []Step) ([]Step, error) {
 			return b.Each(in, func(s Step) Expr { return in[0].Delta })
 		},
