@@ -17,6 +17,9 @@ func NewClipByGlobalNorm(maxNorm float64, options ...func(*ClipByGlobalNorm)) *S
 	return configured(&ClipByGlobalNorm{MaxNorm: maxNorm}, options)
 }
 
+// Transforms implements Transformation.
+func (*ClipByGlobalNorm) Transforms() {}
+
 // Apply implements Rule.
 func (r *ClipByGlobalNorm) Apply(b *Builder, in []Step) ([]Step, error) {
 	limit := b.Hyper("max_norm")

@@ -15,6 +15,9 @@ func NewCoupledDecay(weightDecay float64, options ...func(*CoupledDecay)) *Solve
 	return configured(&CoupledDecay{WeightDecay: weightDecay}, options)
 }
 
+// Transforms implements Transformation.
+func (*CoupledDecay) Transforms() {}
+
 // Apply implements Rule.
 func (r *CoupledDecay) Apply(b *Builder, in []Step) ([]Step, error) {
 	wd := b.Hyper("weight_decay")

@@ -9,6 +9,9 @@
 // A Solver is a Rule with its state: slots and counters, by name. Solvers are chained with Chain, configured by the exported
 // fields of their rules, read and changed between steps with Get and Set, and found by name with Lookup.
 //
+// Clips, filters and penalties are rules too, Transformations, which prepare the gradients for the optimizer that is chained
+// after them.
+//
 // To write a rule of your own, declare a struct whose exported float64 fields are the hyperparameters, give it an Apply
 // method, and hand it to New. This is AdaGrad with a decay of its sum:
 //

@@ -43,14 +43,22 @@ func TestReadmeTables(t *testing.T) {
 
 func tables(t *testing.T) string {
 	var b strings.Builder
-	b.WriteString("| name | constructor | options and defaults |\n| --- | --- | --- |\n")
 	constructors := exportedConstructors(t)
-	for _, p := range own {
-		c := constructors[letters(p.name)]
-		require.NotEmpty(t, c, p.name)
-		delete(constructors, letters(p.name))
-		fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", p.name, c, options(t, p.factory()))
+	rows := func(optimizers bool) {
+		b.WriteString("| name | constructor | options and defaults |\n| --- | --- | --- |\n")
+		for _, p := range own {
+			if New(p.factory()).Optimizes() != optimizers {
+				continue
+			}
+			c := constructors[letters(p.name)]
+			require.NotEmpty(t, c, p.name)
+			delete(constructors, letters(p.name))
+			fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", p.name, c, options(t, p.factory()))
+		}
 	}
+	rows(true)
+	b.WriteString("\nTransformations, for chains with an optimizer; a config cannot name one as the optimizer:\n\n")
+	rows(false)
 	b.WriteString("\nWith a library's defaults and conventions:\n\n| family | names |\n| --- | --- |\n")
 	for _, family := range slices.Sorted(maps.Keys(families)) {
 		var names []string

@@ -100,6 +100,14 @@ func Names() []string {
 	return slices.Sorted(maps.Values(registry.name))
 }
 
+// Optimizers are those of the registered names that can be used alone: all but those of a Transformation.
+func Optimizers() []string {
+	return slices.DeleteFunc(Names(), func(name string) bool {
+		s, err := FromConfig(name, nil)
+		return err == nil && !s.Optimizes()
+	})
+}
+
 // FromConfig makes a solver by name, with options by the names of the rule's fields in snake case: "learning_rate", or
 // "adam/learning_rate" where several rules have one; the short name means the last of them, the optimizer itself. The
 // spellings of the original libraries are understood too (lr, min_lr, betas, l1_regularization_strength, …), but not options that

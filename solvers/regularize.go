@@ -19,6 +19,9 @@ func NewRegularize(options ...func(*Regularize)) *Solver {
 	return configured(&Regularize{BatchSize: 1}, options)
 }
 
+// Transforms implements Transformation.
+func (*Regularize) Transforms() {}
+
 // Apply implements Rule.
 func (r *Regularize) Apply(b *Builder, in []Step) ([]Step, error) {
 	l1, l2, part, clip := b.Hyper("l1"), b.Hyper("l2"), one.Div(b.Hyper("batch_size")), b.Hyper("clip")

@@ -17,6 +17,9 @@ func NewRemoveNotFinite(options ...func(*RemoveNotFinite)) *Solver {
 	return configured(&RemoveNotFinite{Scaler: 1}, options)
 }
 
+// Transforms implements Transformation.
+func (*RemoveNotFinite) Transforms() {}
+
 // Apply implements Rule.
 func (r *RemoveNotFinite) Apply(b *Builder, in []Step) ([]Step, error) {
 	c := b.Hyper("scaler")

@@ -21,6 +21,9 @@ type restrict struct {
 // Rules implements Composite.
 func (r *restrict) Rules() []Rule { return []Rule{r.rule} }
 
+// Transforms implements Transformation. What the rule within is counts by itself.
+func (*restrict) Transforms() {}
+
 // Apply implements Rule.
 func (r *restrict) Apply(b *Builder, in []Step) ([]Step, error) {
 	var some []Step

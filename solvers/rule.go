@@ -30,6 +30,13 @@ type Composite interface {
 	Rules() []Rule
 }
 
+// Transformation is a rule that prepares steps for the rules after it, or mends those of the rules before it: a clip, a filter,
+// a penalty. It is no optimizer by itself, and a config that names it as the optimizer is refused.
+type Transformation interface {
+	Rule
+	Transforms() // does nothing
+}
+
 // RuleFunc is a function as a rule. It has no hyperparameters.
 type RuleFunc func(b *Builder, in []Step) ([]Step, error)
 

@@ -1,6 +1,7 @@
 package solvers
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -146,6 +147,14 @@ func (s *Solver) Err() error {
 		return errors.New("solvers: the solver is nil")
 	}
 	return s.err
+}
+
+// Optimizes reports whether one of the solver's rules is an optimizer: any that is no Transformation.
+func (s *Solver) Optimizes() bool {
+	return s.Err() == nil && slices.ContainsFunc(s.rules, func(r *ruleInfo) bool {
+		_, transforms := r.rule.(Transformation)
+		return !transforms
+	})
 }
 
 // Apply makes the solver a rule of other solvers: they use its rule, with slots and counters of their own.

@@ -17,6 +17,9 @@ func NewStepClipping(threshold float64, options ...func(*StepClipping)) *Solver 
 	return configured(&StepClipping{Threshold: threshold}, options)
 }
 
+// Transforms implements Transformation.
+func (*StepClipping) Transforms() {}
+
 // Apply implements Rule.
 func (r *StepClipping) Apply(b *Builder, in []Step) ([]Step, error) {
 	if !b.Uses("threshold") {

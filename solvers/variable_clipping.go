@@ -31,6 +31,9 @@ func (r *VariableClipping) Validate() error {
 	return nil
 }
 
+// Transforms implements Transformation.
+func (*VariableClipping) Transforms() {}
+
 // Apply implements Rule.
 func (r *VariableClipping) Apply(b *Builder, in []Step) ([]Step, error) {
 	c := b.Hyper("threshold")

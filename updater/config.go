@@ -3,10 +3,12 @@ package updater
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -22,7 +24,7 @@ type Config struct {
 	// Optimizer is the registered name of an optimizer ("adam"), or a map[string]any with the name under "class" and options
 	// beside it, named as the fields of the rule in snake case (see solvers.FromConfig), but for the learning rate. In Go it may also be a solvers.Rule, such as a chain; updaters
 	// of one rule share its hyperparameters, those of one *solvers.Solver also its state. Absent, it is plain gradient
-	// descent, "sgd".
+	// descent, "sgd". What only transforms gradients, such as a clip, is no optimizer.
 	Optimizer any `json:"optimizer,omitempty"`
 
 	// LearningRate replaces the learning rate of the optimizer, also in a rule or solver that was given. Absent, that is the
@@ -132,7 +134,7 @@ func (c Config) solver(opts ...solvers.Option) (s *solvers.Solver, err error) {
 	case map[string]any:
 		s, err = fromMap(o, opts)
 	case *solvers.Solver:
-		if s, err = o, o.Err(); err == nil {
+		if s, err = o, o.Err(); err == nil && s.Optimizes() {
 			for _, f := range opts {
 				f(s)
 			}
@@ -143,7 +145,23 @@ func (c Config) solver(opts ...solvers.Option) (s *solvers.Solver, err error) {
 	default:
 		err = errors.Errorf("optimizer: want a name or an object with \"class\", not %T", o)
 	}
+	if err == nil && !s.Optimizes() {
+		return nil, c.transforms()
+	}
 	return s, err
+}
+
+// transforms is the error of an optimizer that is none.
+func (c Config) transforms() error {
+	what := any("what was given")
+	switch o := c.Optimizer.(type) {
+	case string:
+		what = strconv.Quote(o)
+	case map[string]any:
+		what = fmt.Sprintf("%q", o["class"])
+	}
+	return errors.Errorf("optimizer: %s is no optimizer by itself: it only transforms the gradients of one; chain them in Go, "+
+		"as in solvers.Chain(solvers.NewClipByGlobalNorm(1), solvers.NewSGD())", what)
 }
 
 // setRate gives the solver the configured learning rate.
@@ -159,7 +177,7 @@ func fromMap(o map[string]any, opts []solvers.Option) (*solvers.Solver, error) {
 	class, ok := options["class"].(string)
 	switch _, has := options["class"]; {
 	case !has:
-		return nil, errors.Errorf("optimizer.class: missing; it names the optimizer: one of %v", solvers.Names())
+		return nil, errors.Errorf("optimizer.class: missing; it names the optimizer: one of %v", solvers.Optimizers())
 	case !ok:
 		return nil, errors.Errorf("optimizer.class: want a name, not %#v", options["class"])
 	}

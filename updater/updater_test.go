@@ -2,6 +2,7 @@ package updater
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -162,7 +163,13 @@ func TestNewRefuses(t *testing.T) {
 		{loss, G.Nodes{w}, Config{Optimizer: "adm"}, `did you mean "adam"?`},
 		{loss, G.Nodes{w}, Config{LearningRate: new(math.NaN())}, "learning_rate"},
 		{loss, G.Nodes{w}, Config{Optimizer: (*solvers.Solver)(nil)}, "nil"},
-		{loss, G.Nodes{w}, Config{Optimizer: solvers.NewClipByGlobalNorm(1), LearningRate: new(.1)}, "no hyperparameter"},
+		{loss, G.Nodes{w}, Config{Optimizer: solvers.NewCOCOB(), LearningRate: new(.1)}, "no hyperparameter"},
+		{loss, G.Nodes{w}, Config{Optimizer: "clip_by_global_norm"}, `optimizer: "clip_by_global_norm" is no optimizer by itself`},
+		{loss, G.Nodes{w}, Config{Optimizer: map[string]any{"class": "StepClipping"}}, `optimizer: "StepClipping" is no optimizer by itself`},
+		{loss, G.Nodes{w}, Config{Optimizer: solvers.NewClipByGlobalNorm(1)}, "optimizer: what was given is no optimizer by itself"},
+		{loss, G.Nodes{w}, Config{Optimizer: &solvers.Regularize{BatchSize: 1}}, "is no optimizer by itself"},
+		{loss, G.Nodes{w}, Config{Optimizer: solvers.Chain(solvers.NewClipByGlobalNorm(1), solvers.Restrict(solvers.NewRemoveNotFinite(), "w"))},
+			"is no optimizer by itself"},
 	} {
 		_, err := New(c.loss, c.vars, c.cfg)
 		require.ErrorContains(t, err, c.want)
@@ -203,6 +210,8 @@ func TestReadConfigRefuses(t *testing.T) {
 		`{"learning_rate": 1, "learning_rate": 2}`:                 "learning_rate: the key is written twice",
 		`{"optimizer": {"class": "adam", "beta1": 1, "beta1": 2}}`: "optimizer.beta1: the key is written twice",
 		`{"optimizer": 3}`:                                       "optimizer",
+		`{"optimizer": "clip_by_global_norm"}`:                   `optimizer: "clip_by_global_norm" is no optimizer by itself`,
+		`{"optimizer": {"class": "blocks/stepclipping"}}`:        `optimizer: "blocks/stepclipping" is no optimizer by itself`,
 		`{"optimizer": {"beta1": 0.5}}`:                          "optimizer.class: missing",
 		`{"optimizer": {"class": 5}}`:                            "optimizer.class: want a name",
 		`{"optimizer": {"class": "adma"}}`:                       `did you mean "adam"?`,
@@ -250,4 +259,28 @@ func TestExpandedKeepsTheSolver(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, vm.RunAll())
 	require.Equal(t, 0.0, w.Value().Data())
+}
+
+// A transformation beside an optimizer, restricted or not, is welcome; what the error proposes are optimizers.
+func TestTransformationsBesideAnOptimizer(t *testing.T) {
+	_, loss, w, _ := model()
+	for _, s := range []*solvers.Solver{
+		solvers.Chain(solvers.NewClipByGlobalNorm(1), solvers.NewSGD()),
+		solvers.Chain(solvers.NewClipByGlobalNorm(1), solvers.Restrict(solvers.NewSGD(), "w")),
+		solvers.Chain(solvers.NewSGD(), solvers.NewRemoveNotFinite()),
+	} {
+		_, err := New(loss, G.Nodes{w}, Config{Optimizer: s})
+		require.NoError(t, err)
+	}
+	_, err := ReadConfig(strings.NewReader(`{"optimizer": {}}`))
+	require.ErrorContains(t, err, "adam")
+	require.NotContains(t, err.Error(), "clip")
+	for _, name := range solvers.Names() {
+		_, err := New(loss, G.Nodes{w}, Config{Optimizer: name})
+		if slices.Contains(solvers.Optimizers(), name) {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, "is no optimizer by itself")
+		}
+	}
 }
