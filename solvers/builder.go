@@ -27,6 +27,7 @@ type build struct {
 	bound   map[string]*gorgonia.Node // hyperparameters that are nodes of the user's
 	read    map[string]bool           // those of them that a rule has read
 	names   []string                  // of all parameters, also those that get no step
+	grads   []Step                    // as the first rule gets them
 	trial   bool                      // may meet rules that the solver does not know yet
 	updates []graphops.Update
 	counts  map[string]Expr
@@ -136,6 +137,20 @@ func spread(s Step, e Expr) Expr {
 		return e
 	}
 	return never.Select(graphops.Of(s.Param.Node), e)
+}
+
+// Gradients are the steps that the solver's first rule gets: the gradients of all parameters that have one, whatever the rules
+// before this one made of them, and also of those that this one does not get.
+func (b *Builder) Gradients() []Step { return slices.Clone(b.grads) }
+
+// anyName reports whether a parameter that the solver has, or had before, is called so.
+func (b *Builder) anyName(is func(string) bool) bool {
+	for name := range b.s.params.form {
+		if is(name) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(b.names, is)
 }
 
 // Hyper is a hyperparameter of the rule: the exported float64 field of that name, in snake case. It can be changed between

@@ -185,7 +185,7 @@ func (s *Solver) build(b *build, in []Step) (*build, error) {
 	if err := s.validate(); err != nil {
 		return nil, err
 	}
-	b.s, b.counts, b.read = s, map[string]Expr{}, map[string]bool{}
+	b.s, b.grads, b.counts, b.read = s, slices.Clone(in), map[string]Expr{}, map[string]bool{}
 	b.met, b.ran = map[*ruleInfo]bool{}, map[*ruleInfo]bool{}
 	if len(in) == 0 {
 		return nil, errors.New("solvers: there is nothing to train")

@@ -12,7 +12,8 @@ import (
 // optionNames maps the spellings of other libraries to ours, all folded. A rule's own field of that name comes first. A
 // spelling that means something else in other libraries stands with the name of the optimizer.
 var optionNames = map[string]string{
-	"adamlrratio": "adamlearningrateratio", "axis": "axes", "b1": "beta1", "b2": "beta2", "eps": "epsilon",
+	"adamlrratio": "adamlearningrateratio", "axis": "axes", "b1": "beta1", "b2": "beta2", "clipnorm": "maxnorm", "clipvalue": "maxvalue",
+	"eps": "epsilon", "maxdelta": "maxvalue",
 	"initialgradientsquaredaccumulatorvalue": "initialaccumulatorvalue", "initialscale": "initialvalue", "l1regularizationstrength": "l1",
 	"l2regularizationstrength": "l2", "l2shrinkageregularizationstrength": "l2shrinkage", "lr": "learningrate",
 	"lrdecay": "ratedecay", "minlr": "minlearningrate", "muona": "a", "muonb": "b", "muonc": "c",

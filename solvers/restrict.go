@@ -27,12 +27,9 @@ func (*restrict) Transforms() {}
 // Apply implements Rule.
 func (r *restrict) Apply(b *Builder, in []Step) ([]Step, error) {
 	var some []Step
-	exists, named := map[string]bool{}, map[string]bool{}
-	for _, name := range b.names {
-		exists[name] = true
-	}
+	named := map[string]bool{}
 	for _, name := range r.names {
-		if _, before := b.s.params.form[name]; !before && !exists[name] {
+		if !b.anyName(func(known string) bool { return known == name }) {
 			return nil, errors.Errorf("solvers: Restrict: no parameter is called %q", name)
 		}
 		named[name] = true

@@ -36,7 +36,7 @@ func TestHyperparameters(t *testing.T) {
 	require.NoError(t, c.Set("adam#2/learning_rate", .125))
 	require.NoError(t, c.Set("max_norm", 2))
 	require.Equal(t, []float64{.001, .125, 2}, []float64{must(c.Get("adam/learning_rate")), must(c.Get("adam#2/learning_rate")), must(c.Get("max_norm"))})
-	require.ErrorContains(t, c.Set("max_norm", 0), "(0, +Inf)")
+	require.ErrorContains(t, c.Set("max_norm", -1), "[0, +Inf)")
 }
 
 // A solver with a mistake says so whatever is done with it, names it, and changes nothing.
@@ -48,7 +48,7 @@ func TestBadSolvers(t *testing.T) {
 		"adamw/weight_decay is NaN":        NewAdamW(func(r *AdamW) { r.WeightDecay = math.NaN() }),
 		"adamw/beta2 is 1":                 NewAdamW(func(r *AdamW) { r.Beta2 = 1 }),
 		"momentum/momentum is 1.5":         NewMomentum(func(r *Momentum) { r.Momentum = 1.5 }),
-		"clipbyglobalnorm/max_norm is 0":   NewClipByGlobalNorm(0),
+		"clipbyglobalnorm/max_norm is -1":  NewClipByGlobalNorm(-1),
 		"clipbyglobalnorm/max_norm is NaN": Chain(NewClipByGlobalNorm(math.NaN()), NewSGD()),
 		"rule is nil":                      New(nil),
 		"solver is nil":                    New((*Solver)(nil)),
