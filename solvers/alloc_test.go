@@ -62,6 +62,7 @@ var stepSolvers = map[string]func() *Solver{
 	"adam":        func() *Solver { return NewAdam() },
 	"adamw":       func() *Solver { return NewAdamW() },
 	"clip + adam": func() *Solver { return Chain(NewClipByGlobalNorm(1), NewAdam()) },
+	"prepared":    func() *Solver { return Chain(all(1, 1, 1, 1, 1), NewAdam()) },
 	"lamb":        func() *Solver { return NewLAMB() },
 	"bound": func() *Solver {
 		s := NewAdam()

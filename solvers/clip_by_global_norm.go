@@ -7,7 +7,7 @@ package solvers
 //	step = g · c/n where n > c, else g
 //
 // The norm is taken in float64; GlobalNorm says of what. One that is NaN or infinite makes every step NaN, as in TensorFlow, so
-// that it is seen. A bound below zero is an error, and so are names that
+// that it is seen; with FilterNotFinite after it, it makes a step of zeros. A bound below zero is an error, and so are names that
 // no parameter has. It has no slots. Put it before the optimizer: Chain(NewClipByGlobalNorm(1), NewAdam()).
 //
 // RETURNN's gradient_clip_global_norm is this with Raw.

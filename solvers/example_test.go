@@ -93,6 +93,27 @@ func ExampleSolver_Set() {
 	// solvers: sgd/learning_rate is -1; it must be in [0, +Inf)
 }
 
+// Gradients are prepared in the order in which the chain has the rules; a norm can be that of the gradients before all that.
+func ExampleGlobalNorm() {
+	_, loss, w := quadratic() // the gradient is [2 4 6], its norm 7.48
+	solver := solvers.Chain(
+		solvers.NewClipByValue(3),
+		solvers.NewClipByGlobalNorm(3.7416573867739413, func(c *solvers.ClipByGlobalNorm) { c.Raw = true }),
+		solvers.NewFilterNotFinite(),
+		solvers.NewSGD(func(s *solvers.SGD) { s.LearningRate = 1 }))
+	train, err := solver.Minimize(loss, w)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	vm, err := graphops.NewMachine(train)
+	if err == nil {
+		err = vm.RunAll()
+	}
+	fmt.Println(w.Value(), err)
+	// Output: [  0  0.5  1.5] <nil>
+}
+
 // SignSGD is a rule of a user's own: the sign of a moving average of the gradient.
 type SignSGD struct {
 	LearningRate float64 `range:"[0,inf)"`

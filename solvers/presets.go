@@ -22,10 +22,14 @@ var own = []preset{
 	{"basic_rmsprop", func() Rule { return NewBasicRMSprop() }},
 	{"blocks_adam", func() Rule { return NewBlocksAdam() }},
 	{"blocks_adam_old_betas", func() Rule { return NewBlocksAdamOldBetas() }},
+	{"clip_by_average_norm", func() Rule { return NewClipByAverageNorm(1) }},
 	{"clip_by_global_norm", func() Rule { return NewClipByGlobalNorm(1) }},
+	{"clip_by_norm", func() Rule { return NewClipByNorm(1) }},
+	{"clip_by_value", func() Rule { return NewClipByValue(1) }},
 	{"cocob", func() Rule { return NewCOCOB() }},
 	{"conditional_gradient", func() Rule { return NewConditionalGradient() }},
 	{"coupled_decay", func() Rule { return NewCoupledDecay(0) }},
+	{"filter_not_finite", func() Rule { return NewFilterNotFinite() }},
 	{"ftrl", func() Rule { return NewFtrl() }},
 	{"grad_variance_scaled", func() Rule { return NewGradVarianceScaled() }},
 	{"lamb", func() Rule { return NewLAMB() }},
@@ -50,6 +54,7 @@ var own = []preset{
 	{"step_clipping", func() Rule { return NewStepClipping(0) }},
 	{"variable_clipping", func() Rule { return NewVariableClipping(1) }},
 	{"yogi", func() Rule { return NewYogi() }},
+	{"zero_by_global_norm", func() Rule { return NewZeroByGlobalNorm(inf) }},
 }
 
 // adamLike fills the fields that most presets of the Adam family share.
@@ -100,6 +105,12 @@ var families = map[string][]preset{
 		{"amsgrad", func() Rule { return NewAMSGrad(func(a *AMSGrad) { a.Epsilon = 0 }) }},
 		{"customadam", func() Rule { return adamHat(1e-8) }},
 		{"customgradientdescent", func() Rule { return NewSGD() }},
+		{"grad_norm_to_clip_to_zero", func() Rule { return NewZeroByGlobalNorm(0, func(z *ZeroByGlobalNorm) { z.Raw = true }) }},
+		{"gradient_clip", func() Rule { return NewClipByValue(0) }},
+		{"gradient_clip_avg_norm", func() Rule { return NewClipByAverageNorm(0) }},
+		{"gradient_clip_global_norm", func() Rule { return NewClipByGlobalNorm(0, func(c *ClipByGlobalNorm) { c.Raw = true }) }},
+		{"gradient_clip_norm", func() Rule { return NewClipByNorm(0) }},
+		{"gradient_nan_inf_filter", func() Rule { return NewFilterNotFinite() }},
 		{"gradvariancescaled", func() Rule { return NewGradVarianceScaled() }},
 		{"nadam", func() Rule {
 			return &Nadam{LearningRate: 0.001, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, MomentumDecay: 0.004, Form: "tensorflow"}

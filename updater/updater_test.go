@@ -165,10 +165,10 @@ func TestNewRefuses(t *testing.T) {
 		{loss, G.Nodes{w}, Config{Optimizer: (*solvers.Solver)(nil)}, "nil"},
 		{loss, G.Nodes{w}, Config{Optimizer: solvers.NewCOCOB(), LearningRate: new(.1)}, "no hyperparameter"},
 		{loss, G.Nodes{w}, Config{Optimizer: "clip_by_global_norm"}, `optimizer: "clip_by_global_norm" is no optimizer by itself`},
-		{loss, G.Nodes{w}, Config{Optimizer: map[string]any{"class": "StepClipping"}}, `optimizer: "StepClipping" is no optimizer by itself`},
+		{loss, G.Nodes{w}, Config{Optimizer: map[string]any{"class": "ClipByNorm"}}, `optimizer: "ClipByNorm" is no optimizer by itself`},
 		{loss, G.Nodes{w}, Config{Optimizer: solvers.NewClipByGlobalNorm(1)}, "optimizer: what was given is no optimizer by itself"},
 		{loss, G.Nodes{w}, Config{Optimizer: &solvers.Regularize{BatchSize: 1}}, "is no optimizer by itself"},
-		{loss, G.Nodes{w}, Config{Optimizer: solvers.Chain(solvers.NewClipByGlobalNorm(1), solvers.Restrict(solvers.NewRemoveNotFinite(), "w"))},
+		{loss, G.Nodes{w}, Config{Optimizer: solvers.Chain(solvers.NewClipByValue(1), solvers.Restrict(solvers.NewClipByNorm(1), "w"))},
 			"is no optimizer by itself"},
 	} {
 		_, err := New(c.loss, c.vars, c.cfg)
@@ -211,7 +211,7 @@ func TestReadConfigRefuses(t *testing.T) {
 		`{"optimizer": {"class": "adam", "beta1": 1, "beta1": 2}}`: "optimizer.beta1: the key is written twice",
 		`{"optimizer": 3}`:                                       "optimizer",
 		`{"optimizer": "clip_by_global_norm"}`:                   `optimizer: "clip_by_global_norm" is no optimizer by itself`,
-		`{"optimizer": {"class": "blocks/stepclipping"}}`:        `optimizer: "blocks/stepclipping" is no optimizer by itself`,
+		`{"optimizer": {"class": "returnn/gradient_clip"}}`:      `optimizer: "returnn/gradient_clip" is no optimizer by itself`,
 		`{"optimizer": {"beta1": 0.5}}`:                          "optimizer.class: missing",
 		`{"optimizer": {"class": 5}}`:                            "optimizer.class: want a name",
 		`{"optimizer": {"class": "adma"}}`:                       `did you mean "adam"?`,
@@ -265,8 +265,8 @@ func TestExpandedKeepsTheSolver(t *testing.T) {
 func TestTransformationsBesideAnOptimizer(t *testing.T) {
 	_, loss, w, _ := model()
 	for _, s := range []*solvers.Solver{
-		solvers.Chain(solvers.NewClipByGlobalNorm(1), solvers.NewSGD()),
-		solvers.Chain(solvers.NewClipByGlobalNorm(1), solvers.Restrict(solvers.NewSGD(), "w")),
+		solvers.Chain(solvers.NewClipByValue(1), solvers.NewSGD()),
+		solvers.Chain(solvers.NewClipByValue(1), solvers.Restrict(solvers.NewSGD(), "w")),
 		solvers.Chain(solvers.NewSGD(), solvers.NewRemoveNotFinite()),
 	} {
 		_, err := New(loss, G.Nodes{w}, Config{Optimizer: s})

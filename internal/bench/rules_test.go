@@ -31,7 +31,9 @@ var ruleCases = map[string]ruleCase{
 	"adafactor":            {more: 12, why: "means of g² and norm of w; then norm of the step, from g", columns: 4096, free: "sums along axes"},
 	"adagrad_da":           {more: -4, why: "w is computed from the slots alone"},
 	"barzilai_borwein":     {more: 8, why: "both sums read w, g and two slots, which are then only written", free: "two sums decide on the rate"},
+	"clip_by_average_norm": {more: 4, why: "norm of g"},
 	"clip_by_global_norm":  {more: 4, why: "norm of g"},
+	"clip_by_norm":         {more: 4, why: "norm of g"},
 	"conditional_gradient": {more: 4, why: "norm of g"},
 	"ftrl:power":           {free: "a power of each element", options: map[string]any{"learning_rate_power": -0.7}},
 	"lamb":                 {more: 16, why: "norms of w and of the step, from w, g and two slots"},
@@ -42,6 +44,7 @@ var ruleCases = map[string]ruleCase{
 	"remove_not_finite":    {more: 8, why: "whether all of g and of w − g are finite, from w and g"},
 	"step_clipping":        {why: "no threshold by default, so no norm"},
 	"variable_clipping":    {more: 8, why: "norm of w − g, from w and g"},
+	"zero_by_global_norm":  {more: 4, why: "norm of g"},
 }
 
 // ruleNames are the rules by their own names, with the cases of other options. Families repeat them.

@@ -20,6 +20,7 @@ FILES = [
     "tf1.json",
     "addons.json",
     "returnn.json",
+    "returnn_gradients.json",
     "adabelief.json",
     "adabelief_tf.json",
     "pytorch_optimizer.json",
@@ -28,6 +29,7 @@ FILES = [
     "blocks.json",
     "blocks_finite.json",
     "numpy.json",
+    "numpy_gradients.json",
 ]
 LIMIT = 1e-11
 

@@ -98,9 +98,13 @@ def optimizer(rules):
         raise ValueError(f"no reference for rule {name}")
 
     if clip:
-        if [rule["name"] for rule in clip] != ["clip_by_global_norm"]:
-            raise ValueError(f"no reference for {clip}")
-        args["global_clipnorm"] = clip[0]["options"]["max_norm"]
+        ((key, limit),) = clip[0]["options"].items()
+        clips = {
+            ("clip_by_global_norm", "max_norm"): "global_clipnorm",
+            ("clip_by_norm", "max_norm"): "clipnorm",
+            ("clip_by_value", "max_value"): "clipvalue",
+        }
+        args[clips[clip[0]["name"], key]] = limit
     text = ", ".join(f"{k}={v!r}" for k, v in args.items())
     opt = getattr(keras.optimizers, cls)(**args)
     return opt, f"keras.optimizers.{cls}({text})"

@@ -114,6 +114,8 @@ def transformation(rule):
     lr = o.get("learning_rate")
     if name == "clip_by_global_norm":
         return call("clip_by_global_norm", max_norm=o["max_norm"])
+    if name == "clip_by_value":
+        return call("clip", max_delta=o["max_value"])
     if name == "sgd":
         return call("sgd", learning_rate=lr)
     if name in ("momentum", "nesterov"):

@@ -11,7 +11,7 @@ torch.set_default_dtype(torch.float64)
 
 def optimizer(rules, params):
     """Returns the optimizer for a row, and the Python code that makes it."""
-    (rule,) = rules
+    *clip, rule = rules
     o = rule["options"]
     name = rule["name"]
     args = {"lr": o["learning_rate"]}
@@ -70,7 +70,17 @@ def optimizer(rules, params):
     else:
         raise ValueError(f"no reference for rule {name}")
     text = ", ".join(f"{k}={v!r}" for k, v in args.items())
-    return getattr(torch.optim, cls)(params, **args), f"torch.optim.{cls}({text})"
+    text = f"torch.optim.{cls}({text})"
+    opt = getattr(torch.optim, cls)(params, **args)
+    if clip:
+        if [rule["name"] for rule in clip] != ["clip_by_value"]:
+            raise ValueError(f"no reference for {clip}")
+        limit = clip[0]["options"]["max_value"]
+        opt.register_step_pre_hook(
+            lambda *_: torch.nn.utils.clip_grad_value_(params, limit)
+        )
+        text = f"torch.nn.utils.clip_grad_value_(params, {limit}), {text}"
+    return opt, text
 
 
 def run(rules, optimizer):

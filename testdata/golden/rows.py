@@ -45,9 +45,17 @@ def _clip(max_norm):
     return {"name": "clip_by_global_norm", "options": {"max_norm": max_norm}}
 
 
+def _clip_value(max_value):
+    return {"name": "clip_by_value", "options": {"max_value": max_value}}
+
+
+def _clip_each(max_norm):
+    return {"name": "clip_by_norm", "options": {"max_norm": max_norm}}
+
+
 # Name, rules, and the files the row belongs to.
 #
-# The clipping rows are not in torch.json: torch.nn.utils.clip_grad_norm_ adds
+# The rows that clip by norm are not in torch.json: torch.nn.utils.clip_grad_norm_ adds
 # 1e-6 to the norm. The Adam rows are not in keras.json: Keras adds epsilon
 # before the bias correction of the second moment, which is another rule.
 _ROWS = [
@@ -63,6 +71,14 @@ _ROWS = [
     ("adamw/wd-0.1", [_adamw(0.05, 0.9, 0.95, 1e-6, 0.1)], "torch optax"),
     ("clip-1.0/sgd", [_clip(1.0), _sgd(0.1)], "optax keras"),
     ("clip-1.0/momentum", [_clip(1.0), _momentum(0.05, 0.9)], "optax keras"),
+    ("clip-value-0.1/sgd", [_clip_value(0.1), _sgd(0.1)], "torch optax keras"),
+    (
+        "clip-value-0.5/momentum",
+        [_clip_value(0.5), _momentum(0.05, 0.9)],
+        "torch optax keras",
+    ),
+    ("clip-norm-0.5/sgd", [_clip_each(0.5), _sgd(0.1)], "keras"),
+    ("clip-norm-0.1/momentum", [_clip_each(0.1), _momentum(0.05, 0.9)], "keras"),
     ("clip-0.5/adam", [_clip(0.5), _adam(0.01, 0.9, 0.999, 1e-8)], "optax"),
 ]
 
