@@ -8,6 +8,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"optimop/internal/spelling"
 	"optimop/internal/suggest"
 )
 
@@ -138,13 +139,8 @@ func FromConfig(name string, options map[string]any, opts ...Option) (_ *Solver,
 	return s, nil
 }
 
-// letters drops what does not distinguish names.
-func letters(name string) string {
-	return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(name))
-}
-
 func fold(name string) string {
-	s := letters(name)
+	s := spelling.Fold(name)
 	if short := strings.TrimSuffix(s, "optimizer"); short != "" && !strings.HasSuffix(short, "/") {
 		return short
 	}

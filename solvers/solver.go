@@ -7,6 +7,7 @@ import (
 	"gorgonia.org/gorgonia"
 
 	"optimop/graphops"
+	"optimop/internal/spelling"
 	"optimop/internal/suggest"
 )
 
@@ -223,7 +224,7 @@ func (s *Solver) hyper(name string) (full string, rule *ruleInfo, f field, err e
 		return "", nil, field{}, err
 	}
 	var known, hits []string
-	for _, want := range []string{letters(name), hyperName(name)} {
+	for _, want := range []string{spelling.Fold(name), hyperName(name)} {
 		if hits != nil {
 			break
 		}
@@ -231,10 +232,10 @@ func (s *Solver) hyper(name string) (full string, rule *ruleInfo, f field, err e
 		for _, r := range s.rules {
 			for _, h := range r.fields {
 				k := r.name + "/" + h.name
-				if letters(k) == want {
+				if spelling.Fold(k) == want {
 					return k, r, h, nil
 				}
-				if known = append(known, k); strings.HasSuffix(letters(k), "/"+want) {
+				if known = append(known, k); strings.HasSuffix(spelling.Fold(k), "/"+want) {
 					full, rule, f, hits = k, r, h, append(hits, k)
 				}
 			}
@@ -267,8 +268,8 @@ func (s *Solver) Slot(v *gorgonia.Node, name string) *gorgonia.Node {
 		if st.Kind() != graphops.Slot || st.Param() != param {
 			continue
 		}
-		rest := "/" + letters(strings.TrimPrefix(st.Name(), param+"/"))
-		if !strings.HasSuffix(rest, "/"+letters(strings.TrimPrefix(name, param+"/"))) {
+		rest := "/" + spelling.Fold(strings.TrimPrefix(st.Name(), param+"/"))
+		if !strings.HasSuffix(rest, "/"+spelling.Fold(strings.TrimPrefix(name, param+"/"))) {
 			continue
 		}
 		if n, err := st.Node(v.Graph()); err == nil {
@@ -289,7 +290,7 @@ func (s *Solver) Reset() error {
 
 // hyperName folds the name of a hyperparameter and replaces the spellings of other libraries.
 func hyperName(name string) string {
-	s := letters(name)
+	s := spelling.Fold(name)
 	rule, field := "", s
 	if i := strings.LastIndexByte(s, '/'); i >= 0 {
 		rule, field = s[:i+1], s[i+1:]
