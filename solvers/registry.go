@@ -119,7 +119,7 @@ func FromConfig(name string, options map[string]any, opts ...Option) (_ *Solver,
 	}()
 	r := factory()
 	for s, ok := r.(*Solver); ok; s, ok = r.(*Solver) {
-		if err := s.Err(); err != nil {
+		if err := s.asRule(); err != nil {
 			return nil, err
 		}
 		r, opts = s.rule, append([]Option{s.options()}, opts...)
