@@ -1,6 +1,7 @@
 package graphops
 
 import (
+	"slices"
 	"weak"
 
 	"github.com/pkg/errors"
@@ -77,6 +78,32 @@ func (s *Store) Counter(name string) (*State, error) {
 		return old, nil
 	}
 	return s.add(&State{name: name, kind: Counter, value: gorgonia.NewI64(0)}), nil
+}
+
+// Renew puts a new counter of that name, with the old one's value if there is one, in the place of the old. What was compiled
+// with the old one fails from then on with the error stale, and changes nothing. check, if not nil, refuses values of the new
+// one, as that of a hyperparameter does: it is asked by Set and before each run.
+func (s *Store) Renew(name string, stale error, check func(float64) error) error {
+	st := &State{name: name, kind: Counter, value: gorgonia.NewI64(0), check: check}
+	old := s.byName[name]
+	if old == nil {
+		s.add(st)
+		return nil
+	}
+	if old.kind != Counter {
+		return errors.Errorf("graphops: %q is not a counter", name)
+	}
+	v, err := old.Value()
+	if err == nil {
+		err = copyValue(st.value, v)
+	}
+	if err != nil {
+		return err
+	}
+	old.check = func(float64) error { return stale }
+	s.states[slices.Index(s.states, old)] = st
+	st.store, s.byName[name] = s, st
+	return nil
 }
 
 // Hyper returns the hyperparameter of that name, whose value is *field: whoever changes the field changes the

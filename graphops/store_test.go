@@ -128,3 +128,37 @@ func TestStoreForgetsGraphs(t *testing.T) {
 	must(m.Node(G.NewGraph()))
 	require.Len(t, s.nodes, 1)
 }
+
+// A renewed counter goes on where the old one was; what was compiled with that fails.
+func TestRenewCounter(t *testing.T) {
+	s, g := NewStore(), G.NewGraph()
+	stale := errors.New("out of date")
+	count := func() *Plan {
+		n, err := must(s.Counter("n")).Node(g)
+		require.NoError(t, err)
+		return must(Compile([]Update{{n, ScalarOf(n).Add(Const(1))}}, From(s)))
+	}
+	require.NoError(t, s.Renew("n", stale, nil))
+	must(s.Slot("v", "", tensor.Float64, tensor.ScalarShape(), 0))
+	old := count()
+	require.NoError(t, old.Run([]G.Value{nil}))
+	before := s.Lookup("n")
+	require.NoError(t, s.Renew("n", stale, func(v float64) error {
+		if v > 2 {
+			return errors.Errorf("%v is too many", v)
+		}
+		return nil
+	}))
+	require.ErrorIs(t, old.Run([]G.Value{nil}), stale)
+	require.Equal(t, 1., must(ScalarValue(must(before.Value()))))
+	now := count()
+	require.NoError(t, now.Run([]G.Value{nil}))
+	require.Equal(t, 2., must(ScalarValue(must(s.Lookup("n").Value()))))
+	require.NoError(t, now.Run([]G.Value{nil}))
+	require.ErrorContains(t, now.Run([]G.Value{nil}), "3 is too many")
+	require.ErrorContains(t, s.Lookup("n").Set(4), "4 is too many")
+	require.NoError(t, s.Reset())
+	require.NoError(t, now.Run([]G.Value{nil}))
+	require.Equal(t, []*State{s.Lookup("n"), s.Lookup("v")}, s.States())
+	require.ErrorContains(t, s.Renew("v", stale, nil), "not a counter")
+}

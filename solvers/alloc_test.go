@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	G "gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
+
+	"optimop/solvers/schedule"
 )
 
 // list makes a model of n wrapped values with gradients of 1.
@@ -67,6 +69,14 @@ var stepSolvers = map[string]func() *Solver{
 	"bound": func() *Solver {
 		s := NewAdam()
 		s.err = s.Bind("learning_rate", number(G.NewGraph(), "rate", .1))
+		return s
+	},
+	"scheduled": func() *Solver {
+		s := NewAdam()
+		s.err = s.Schedule("learning_rate", schedule.NewNoam(512, 4000))
+		if s.err == nil {
+			s.err = s.Schedule("beta1", schedule.NewIntervalDecay(.9, 3, .5))
+		}
 		return s
 	},
 }

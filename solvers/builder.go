@@ -25,7 +25,7 @@ type build struct {
 	g       *gorgonia.ExprGraph
 	store   *graphops.Store
 	bound   map[string]*gorgonia.Node // hyperparameters that are nodes of the user's
-	read    map[string]bool           // those of them that a rule has read
+	read    map[string]bool           // those of them, and of the scheduled ones, that a rule has read
 	names   []string                  // of all parameters, also those that get no step
 	grads   []Step                    // as the first rule gets them
 	trial   bool                      // may meet rules that the solver does not know yet
@@ -59,7 +59,7 @@ func (b *Builder) Run(r Rule, in []Step) ([]Step, error) {
 	case nil:
 		return nil, errors.New("solvers: a rule is nil")
 	case *Solver:
-		if err := r.Err(); err != nil {
+		if err := r.asRule(); err != nil {
 			return nil, err
 		}
 		return b.Run(r.rule, in)
@@ -165,6 +165,18 @@ func (b *Builder) Hyper(name string) Expr {
 	if !ok {
 		return Expr{}
 	}
+	if h := b.s.scheduled(full); h != nil {
+		b.read[full] = true
+		step := b.scalar(b.store.Counter(globalStep))
+		if step.Err() != nil {
+			return step
+		}
+		value, err := h.at(step)
+		if err != nil {
+			return b.fail(err)
+		}
+		return value
+	}
 	st, err := b.store.Hyper(full, f.value, f.check)
 	return b.scalar(st, err)
 }
@@ -185,11 +197,11 @@ func (b *Builder) field(name string) (field, bool) {
 }
 
 // Uses reports whether a hyperparameter for which 0 means "none" belongs into the update: if it is, or once was, another number,
-// or is bound to a node. What is built with it must do the right thing where it becomes 0 later; where it was left out,
+// or is scheduled or bound to a node. What is built with it must do the right thing where it becomes 0 later; where it was left out,
 // Solver.Set refuses to change it.
 func (b *Builder) Uses(name string) bool {
 	full := b.full(name)
-	if b.bound[full] != nil || b.s.store.Lookup(full) != nil {
+	if b.bound[full] != nil || b.s.scheduled(full) != nil || b.s.store.Lookup(full) != nil {
 		return true
 	}
 	f, ok := b.field(name)

@@ -7,7 +7,8 @@
 // All three give the same weights, bit for bit.
 //
 // A Solver is a Rule with its state: slots and counters, by name. Solvers are chained with Chain, configured by the exported
-// fields of their rules, read and changed between steps with Get and Set, and found by name with Lookup.
+// fields of their rules, read and changed between steps with Get and Set, or as functions of the step with Schedule, and found by
+// name with Lookup.
 //
 // Clips, filters and penalties are rules too, Transformations, which prepare the gradients for the optimizer that is chained
 // after them.

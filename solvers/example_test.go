@@ -8,6 +8,7 @@ import (
 
 	"optimop/graphops"
 	"optimop/solvers"
+	"optimop/solvers/schedule"
 )
 
 // quadratic is Σw² with w = [1 2 3].
@@ -112,6 +113,44 @@ func ExampleGlobalNorm() {
 	}
 	fmt.Println(w.Value(), err)
 	// Output: [  0  0.5  1.5] <nil>
+}
+
+// A learning rate that is a function of the step, computed in the graph: warm-up, and then a fall with the root of the step.
+func ExampleSolver_Schedule() {
+	g, loss, w := quadratic()
+	solver := solvers.NewSGD()
+	if err := solver.Schedule("learning_rate", schedule.NewNoam(4, 4)); err != nil {
+		fmt.Println(err)
+		return
+	}
+	rate, err := solver.HyperNode("learning_rate", g) // to read what a run uses
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	train, err := solver.Minimize(loss, w)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	vm, err := graphops.NewMachine(train, rate)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for range 6 {
+		if err := vm.RunAll(); err != nil {
+			fmt.Println(err)
+		}
+		fmt.Printf("%.4f ", rate.Value())
+	}
+	next, _ := solver.Get("learning_rate")
+	fmt.Printf("next %.4f\n%.4f\n", next, w.Value())
+	fmt.Println(solver.Set("learning_rate", 1))
+	// Output:
+	// 0.0625 0.1250 0.1875 0.2500 0.2236 0.2041 next 0.1890
+	// [0.0671  0.1342  0.2013]
+	// solvers: sgd/learning_rate follows a schedule: remove that first, with Schedule("sgd/learning_rate", nil)
 }
 
 // SignSGD is a rule of a user's own: the sign of a moving average of the gradient.

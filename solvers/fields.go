@@ -7,9 +7,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/pkg/errors"
+
+	"optimop/internal/spelling"
 )
 
 // field is an exported float64 field of a rule: a hyperparameter. Its legal range stands in the tag `range:"[0,1)"`; without
@@ -42,7 +43,7 @@ func describe(r Rule, known []*ruleInfo) (*ruleInfo, error) {
 		if !ok {
 			return nil
 		}
-		name := snake(f.Name)
+		name := spelling.Snake(f.Name)
 		in, err := parseRange(f.Tag.Get("range"))
 		if err != nil {
 			return errors.Wrapf(err, "solvers: %s.%s", info.name, f.Name)
@@ -122,19 +123,6 @@ func addressable(r Rule) Rule {
 	p := reflect.New(v.Type())
 	p.Elem().Set(v)
 	return p.Interface().(Rule)
-}
-
-// snake turns LearningRate into learning_rate and Beta1 into beta1.
-func snake(s string) string {
-	var b strings.Builder
-	rs := []rune(s)
-	for i, r := range rs {
-		if i > 0 && unicode.IsUpper(r) && (!unicode.IsUpper(rs[i-1]) || i+1 < len(rs) && unicode.IsLower(rs[i+1])) {
-			b.WriteByte('_')
-		}
-		b.WriteRune(unicode.ToLower(r))
-	}
-	return b.String()
 }
 
 // interval is a range of legal values.

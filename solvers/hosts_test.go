@@ -10,6 +10,7 @@ import (
 	"gorgonia.org/tensor"
 
 	"optimop/graphops"
+	"optimop/solvers/schedule"
 )
 
 // random is a tensor of reproducible normal numbers.
@@ -122,6 +123,27 @@ var kinds = map[string]func(...Option) *Solver{
 	},
 	"clip+adam": func(o ...Option) *Solver {
 		return New(Chain(NewClipByGlobalNorm(.05), NewAdam(func(a *Adam) { a.LearningRate = .02 })), o...)
+	},
+	"scheduled adam": func(o ...Option) *Solver {
+		s := New(&Adam{LearningRate: .02, Beta1: .9, Beta2: .999, Epsilon: 1e-8}, o...)
+		for name, sch := range map[string]schedule.Schedule{
+			"learning_rate": schedule.NewNoam(8, 20),
+			"beta1":         schedule.NewExponentialDecay(.95, 7, .9),
+			"beta2":         schedule.NewExponentialDecay(.999, 7, .99, func(d *schedule.ExponentialDecay) { d.Staircase = true }),
+			"epsilon":       schedule.NewConstant(1e-7),
+		} {
+			if err := s.Schedule(name, sch); err != nil {
+				panic(err)
+			}
+		}
+		return s
+	},
+	"scheduled sgd": func(o ...Option) *Solver {
+		s := New(&SGD{}, o...)
+		if err := s.Schedule("lr", schedule.NewIntervalDecay(.1, 3, .7)); err != nil {
+			panic(err)
+		}
+		return s
 	},
 }
 

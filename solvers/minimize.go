@@ -47,7 +47,7 @@ func (s *Solver) Minimize(loss *gorgonia.Node, vars ...*gorgonia.Node) (*gorgoni
 
 // Updates builds what Minimize builds, without the commit: the list of all new values, as expressions on the graph of the
 // loss. It is for those who want to look at them, differentiate through them (graphops.Expand) or commit them together with
-// others, with graphops.From(s.Store()).
+// others, with graphops.From(s.Store()). The last one counts the run; two lists of one solver have that in common.
 func (s *Solver) Updates(loss *gorgonia.Node, vars ...*gorgonia.Node) ([]graphops.Update, error) {
 	b, err := s.updates(loss, vars)
 	if err != nil {
@@ -201,8 +201,15 @@ func (s *Solver) build(b *build, in []Step) (*build, error) {
 	for _, r := range s.rules {
 		r.built = r.built || b.ran[r] && !b.trial
 		for _, f := range r.fields {
-			if full := r.name + "/" + f.name; b.bound[full] != nil && b.ran[r] && !b.read[full] {
+			full := r.name + "/" + f.name
+			if !b.ran[r] || b.read[full] {
+				continue
+			}
+			if b.bound[full] != nil {
 				return nil, errors.Errorf("solvers: %s is bound to a node, but the rule does not read it while it runs", full)
+			}
+			if s.scheduled(full) != nil {
+				return nil, errors.Errorf("solvers: %s follows a schedule, but the rule does not read it while it runs", full)
 			}
 		}
 	}
@@ -215,7 +222,7 @@ func (s *Solver) build(b *build, in []Step) (*build, error) {
 		}
 		b.updates = append(b.updates, graphops.Update{Target: st.Param.Node, Value: st.Value.Sub(st.Delta)})
 	}
-	return b, nil
+	return b, b.countStep()
 }
 
 func (s *Solver) commitOptions() []graphops.CommitOpt {

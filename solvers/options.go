@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"optimop/internal/spelling"
 	"optimop/internal/suggest"
 )
 
@@ -37,8 +38,8 @@ func setOptions(optimizer string, rules []*ruleInfo, options map[string]any) err
 	var known []string
 	for _, r := range rules {
 		err := exported(reflect.ValueOf(r.rule), func(f reflect.StructField, v reflect.Value) error {
-			fields = append(fields, option{letters(r.name), letters(f.Name), snake(f.Name), v})
-			known = append(known, snake(f.Name))
+			fields = append(fields, option{spelling.Fold(r.name), spelling.Fold(f.Name), spelling.Snake(f.Name), v})
+			known = append(known, spelling.Snake(f.Name))
 			return nil
 		})
 		if err != nil {
@@ -66,7 +67,7 @@ func setOptions(optimizer string, rules []*ruleInfo, options map[string]any) err
 		return nil
 	}
 	for _, key := range sortedKeys(options) {
-		name := letters(key)
+		name := spelling.Fold(key)
 		rule, short := name[:strings.LastIndexByte(name, '/')+1], name[strings.LastIndexByte(name, '/')+1:]
 		pair, ok := converted(options[key], reflect.TypeFor[[]float64]()).([]float64)
 		if short != "betas" || findOption(fields, "", name) != nil { // torch's

@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"optimop/internal/spelling"
 )
 
 var update = flag.Bool("update", false, "write the README's tables of optimizers anew")
@@ -50,9 +52,9 @@ func tables(t *testing.T) string {
 			if New(p.factory()).Optimizes() != optimizers {
 				continue
 			}
-			c := constructors[letters(p.name)]
+			c := constructors[spelling.Fold(p.name)]
 			require.NotEmpty(t, c, p.name)
-			delete(constructors, letters(p.name))
+			delete(constructors, spelling.Fold(p.name))
 			fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", p.name, c, options(t, p.factory()))
 		}
 	}
@@ -63,7 +65,7 @@ func tables(t *testing.T) string {
 	for _, family := range slices.Sorted(maps.Keys(families)) {
 		var names []string
 		for _, p := range families[family] {
-			delete(constructors, letters(family+p.name))
+			delete(constructors, spelling.Fold(family+p.name))
 			names = append(names, "`"+p.name+"`")
 		}
 		slices.Sort(names)
@@ -82,7 +84,7 @@ func options(t *testing.T, r Rule) string {
 			if v.Kind() == reflect.String {
 				value = fmt.Sprintf("%q", v.Interface())
 			}
-			all = append(all, snake(f.Name)+" "+value)
+			all = append(all, spelling.Snake(f.Name)+" "+value)
 			return nil
 		}))
 	}
@@ -103,7 +105,7 @@ func exportedConstructors(t *testing.T) map[string]string {
 		require.NoError(t, err)
 		for _, d := range f.Decls {
 			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && strings.HasPrefix(fn.Name.Name, "New") && fn.Name.Name != "New" {
-				found[letters(strings.TrimPrefix(fn.Name.Name, "New"))] = fn.Name.Name
+				found[spelling.Fold(strings.TrimPrefix(fn.Name.Name, "New"))] = fn.Name.Name
 			}
 		}
 	}
@@ -114,10 +116,10 @@ func exportedConstructors(t *testing.T) map[string]string {
 func TestOneRuleOneFile(t *testing.T) {
 	for _, p := range own {
 		rule := New(p.factory()).rules[0].rule
-		name := letters(reflect.Indirect(reflect.ValueOf(rule)).Type().Name())
+		name := spelling.Fold(reflect.Indirect(reflect.ValueOf(rule)).Type().Name())
 		var text []byte
 		for _, file := range must(filepath.Glob("*.go")) {
-			if letters(strings.TrimSuffix(file, ".go")) == name {
+			if spelling.Fold(strings.TrimSuffix(file, ".go")) == name {
 				text = must(os.ReadFile(file))
 			}
 		}

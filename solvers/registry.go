@@ -8,6 +8,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"optimop/internal/spelling"
 	"optimop/internal/suggest"
 )
 
@@ -126,7 +127,7 @@ func FromConfig(name string, options map[string]any, opts ...Option) (_ *Solver,
 	}()
 	r := factory()
 	for s, ok := r.(*Solver); ok; s, ok = r.(*Solver) {
-		if err := s.Err(); err != nil {
+		if err := s.asRule(); err != nil {
 			return nil, err
 		}
 		r, opts = s.rule, append([]Option{s.options()}, opts...)
@@ -146,13 +147,8 @@ func FromConfig(name string, options map[string]any, opts ...Option) (_ *Solver,
 	return s, nil
 }
 
-// letters drops what does not distinguish names.
-func letters(name string) string {
-	return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(name))
-}
-
 func fold(name string) string {
-	s := letters(name)
+	s := spelling.Fold(name)
 	if short := strings.TrimSuffix(s, "optimizer"); short != "" && !strings.HasSuffix(short, "/") {
 		return short
 	}

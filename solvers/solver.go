@@ -8,6 +8,7 @@ import (
 	"gorgonia.org/gorgonia"
 
 	"optimop/graphops"
+	"optimop/internal/spelling"
 	"optimop/internal/suggest"
 )
 
@@ -26,6 +27,7 @@ type Solver struct {
 	store    *graphops.Store
 	rules    []*ruleInfo // chained ones from the start, those that other rules run from the first trial on
 	bound    map[string]*gorgonia.Node
+	schedule []*scheduled
 	params   params
 	plans    []*stepPlan
 	batch    batch
@@ -77,7 +79,7 @@ func walk(r Rule, all []*ruleInfo) (_ []*ruleInfo, err error) {
 	case nil:
 		return nil, errors.New("solvers: the rule is nil")
 	case *Solver:
-		if err := r.Err(); err != nil {
+		if err := r.asRule(); err != nil {
 			return nil, err
 		}
 		return walk(r.rule, all)
@@ -168,6 +170,9 @@ func (s *Solver) Set(name string, v float64) error {
 	if err != nil {
 		return err
 	}
+	if s.scheduled(full) != nil {
+		return errors.Errorf("solvers: %s follows a schedule: remove that first, with Schedule(%q, nil)", full, full)
+	}
 	if n := s.bound[full]; n != nil {
 		return errors.Errorf("solvers: %s is bound to the node %q: give that another value with gorgonia.Let", full, n.Name())
 	}
@@ -185,7 +190,7 @@ func (s *Solver) Set(name string, v float64) error {
 	return nil
 }
 
-// Get is the present value of a hyperparameter; see Set for the names.
+// Get is the present value of a hyperparameter, which the next step uses; see Set for the names.
 func (s *Solver) Get(name string) (float64, error) {
 	full, _, f, err := s.hyper(name)
 	if err != nil {
@@ -195,6 +200,13 @@ func (s *Solver) Get(name string) (float64, error) {
 		v, err := graphops.ScalarValue(n.Value())
 		return v, errors.Wrapf(err, "solvers: %s", full)
 	}
+	if h := s.scheduled(full); h != nil {
+		step, err := s.GlobalStep()
+		if err != nil {
+			return 0, err
+		}
+		return h.value(step), nil
+	}
 	if st := s.store.Lookup(full); st != nil {
 		if _, err := st.Value(); err != nil {
 			return 0, err
@@ -203,14 +215,17 @@ func (s *Solver) Get(name string) (float64, error) {
 	return *f.value, nil
 }
 
-// Bind makes a scalar float node the value of a hyperparameter, for graphs that contain it: an input, or anything computed
-// (a schedule, a learned learning rate). What the node computes is used as it is, also out of the hyperparameter's range. What a
-// rule reads only when the update is built (the initial value of a slot, a number of iterations) cannot be bound; the next
-// Step or Minimize then says so.
+// Bind makes a scalar float node the value of a hyperparameter, for graphs that contain it: an input, or anything computed, such
+// as a learned learning rate (for a function of the step, see Schedule). What the node computes is used as it is, also out of
+// the hyperparameter's range. What a rule reads only when the update is built (the initial value of a slot, a number of
+// iterations) cannot be bound; the next Step or Minimize then says so.
 func (s *Solver) Bind(name string, n *gorgonia.Node) error {
 	full, _, _, err := s.hyper(name)
 	if err != nil {
 		return err
+	}
+	if s.scheduled(full) != nil {
+		return errors.Errorf("solvers: %s follows a schedule, so it cannot be bound: remove that first, with Schedule(%q, nil)", full, full)
 	}
 	if err := graphops.ScalarOf(n).Err(); err != nil {
 		return errors.Wrapf(err, "solvers: %s", full)
@@ -232,7 +247,7 @@ func (s *Solver) hyper(name string) (full string, rule *ruleInfo, f field, err e
 		return "", nil, field{}, err
 	}
 	var known, hits []string
-	for _, want := range []string{letters(name), hyperName(name)} {
+	for _, want := range []string{spelling.Fold(name), hyperName(name)} {
 		if hits != nil {
 			break
 		}
@@ -240,10 +255,10 @@ func (s *Solver) hyper(name string) (full string, rule *ruleInfo, f field, err e
 		for _, r := range s.rules {
 			for _, h := range r.fields {
 				k := r.name + "/" + h.name
-				if letters(k) == want {
+				if spelling.Fold(k) == want {
 					return k, r, h, nil
 				}
-				if known = append(known, k); strings.HasSuffix(letters(k), "/"+want) {
+				if known = append(known, k); strings.HasSuffix(spelling.Fold(k), "/"+want) {
 					full, rule, f, hits = k, r, h, append(hits, k)
 				}
 			}
@@ -259,7 +274,7 @@ func (s *Solver) hyper(name string) (full string, rule *ruleInfo, f field, err e
 }
 
 // Store holds the solver's slots, counters and hyperparameters, in the order in which they were made: none before the first
-// Step or Minimize. To commit the list of Updates yourself, pass graphops.From(s.Store()).
+// Step, Minimize or Schedule. To commit the list of Updates yourself, pass graphops.From(s.Store()).
 func (s *Solver) Store() *graphops.Store { return s.store }
 
 // Slot is the node of a slot on a graph, "m", "adam/m" or "w/adam/m", for the parameter v of that graph; nil if there is none.
@@ -276,8 +291,8 @@ func (s *Solver) Slot(v *gorgonia.Node, name string) *gorgonia.Node {
 		if st.Kind() != graphops.Slot || st.Param() != param {
 			continue
 		}
-		rest := "/" + letters(strings.TrimPrefix(st.Name(), param+"/"))
-		if !strings.HasSuffix(rest, "/"+letters(strings.TrimPrefix(name, param+"/"))) {
+		rest := "/" + spelling.Fold(strings.TrimPrefix(st.Name(), param+"/"))
+		if !strings.HasSuffix(rest, "/"+spelling.Fold(strings.TrimPrefix(name, param+"/"))) {
 			continue
 		}
 		if n, err := st.Node(v.Graph()); err == nil {
@@ -287,7 +302,7 @@ func (s *Solver) Slot(v *gorgonia.Node, name string) *gorgonia.Node {
 	return nil
 }
 
-// Reset makes slots and counters what they were before the first step. Hyperparameters and parameters stay, and so do the
+// Reset makes slots and counters, the global step among them, what they were before the first step. Hyperparameters and parameters stay, and so do the
 // counts of runs that the optim ops themselves show.
 func (s *Solver) Reset() error {
 	if err := s.Err(); err != nil {
@@ -298,7 +313,7 @@ func (s *Solver) Reset() error {
 
 // hyperName folds the name of a hyperparameter and replaces the spellings of other libraries.
 func hyperName(name string) string {
-	s := letters(name)
+	s := spelling.Fold(name)
 	rule, field := "", s
 	if i := strings.LastIndexByte(s, '/'); i >= 0 {
 		rule, field = s[:i+1], s[i+1:]

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"path"
 	"strings"
+
+	"optimop/internal/spelling"
 )
 
 // most bounds a list of known words.
@@ -15,9 +17,9 @@ const most = 60
 func For(got string, known []string) string {
 	best, at := len(got)/2+1, -1
 	for i, k := range known {
-		d := distance(fold(got), fold(k))
+		d := distance(spelling.Fold(got), spelling.Fold(k))
 		if !strings.Contains(got, "/") {
-			d = min(d, distance(fold(got), fold(path.Base(k))))
+			d = min(d, distance(spelling.Fold(got), spelling.Fold(path.Base(k))))
 		}
 		if d < best {
 			best, at = d, i
@@ -33,8 +35,6 @@ func For(got string, known []string) string {
 	}
 	return ""
 }
-
-func fold(s string) string { return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(s)) }
 
 // distance is the Levenshtein distance.
 func distance(a, b string) int {
