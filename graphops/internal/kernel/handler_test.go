@@ -60,29 +60,29 @@ func computed[T float](op opcode, a, b, x, y T, s [3]T) T {
 	case "ScaleRow":
 		return x * s[0]
 	case "Axpby":
-		return sum(b*s[0], x*s[1])
+		return sum(T(b*s[0]), T(x*s[1]))
 	case "SquareAxpby":
-		return sum(primitive(Square, b)*s[0], x*s[1])
+		return sum(T(primitive(Square, b)*s[0]), T(x*s[1]))
 	case "AddScaled":
-		return sum(a, b*s[0])
+		return sum(a, T(b*s[0]))
 	case "AddScaledRow":
-		return sum(a, x*s[0])
+		return sum(a, T(x*s[0]))
 	case "AddTo":
-		return sum(x, a*s[0])
+		return sum(x, T(a*s[0]))
 	case "SubFrom":
-		return primitive(Sub, x, a*s[0])
+		return primitive(Sub, x, T(a*s[0]))
 	case "SubFromScaled":
-		return primitive(Sub, x*s[0], a)
+		return primitive(Sub, T(x*s[0]), a)
 	case "OverRoot":
 		return a / sum(root(b), s[0])
 	case "OverScaledRoot":
-		return a / sum(root(b*s[1]), s[0])
+		return a / sum(root(T(b*s[1])), s[0])
 	case "ScaledOverScaledRoot":
-		return a * s[2] / sum(root(b*s[1]), s[0])
+		return a * s[2] / sum(root(T(b*s[1])), s[0])
 	case "SqrtAdd":
 		return sum(root(a), s[0])
 	case "ScaleSqrtAdd":
-		return sum(root(a*s[0]), s[1])
+		return sum(root(T(a*s[0])), s[1])
 	}
 	panic(name)
 }
@@ -210,7 +210,7 @@ func (b *bench[T]) check(t *testing.T, op opcode, i, j int, mask uint64) {
 		if f := float64(b.in[i][e]); op == opSum {
 			sums[e%lanes] += f
 		} else if op == opSumSquares {
-			sums[e%lanes] += f * f
+			sums[e%lanes] += float64(f * f)
 		}
 	}
 	for l := range sums {
