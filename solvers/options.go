@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"optimop/internal/convert"
 	"optimop/internal/spelling"
 	"optimop/internal/suggest"
 )
@@ -132,15 +133,12 @@ func converted(v any, want reflect.Type) any {
 		return out.Interface()
 	case want.Kind() == reflect.Slice:
 		return converted([]any{v}, want) // axes: 0
-	case isNumber(want) && isNumber(r.Type()) && r.CanConvert(want):
-		if c := r.Convert(want); c.Convert(r.Type()).Equal(r) {
-			return c.Interface()
-		}
+	}
+	if n, ok := convert.Number(r, want); ok {
+		return n.Interface()
 	}
 	return v
 }
-
-func isNumber(t reflect.Type) bool { return t.Kind() >= reflect.Int && t.Kind() <= reflect.Float64 }
 
 // OptionError says what is wrong with an option given by name.
 type OptionError struct{ Option, Problem string }

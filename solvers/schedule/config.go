@@ -13,6 +13,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"optimop/internal/convert"
 	"optimop/internal/spelling"
 	"optimop/internal/suggest"
 )
@@ -165,18 +166,12 @@ func decode(v any, want reflect.Type, depth int) (reflect.Value, error) {
 			out = reflect.Append(out, e)
 		}
 		return out, nil
-	case isNumber(want) && isNumber(r.Type()):
-		if f := reflect.ValueOf(v).Convert(reflect.TypeFor[float64]()).Float(); want.Kind() != reflect.Float64 && (f < -1<<53 || f > 1<<53) {
-			break // would overflow, or be another number
-		}
-		if c := r.Convert(want); c.Convert(r.Type()).Equal(r) {
-			return c, nil
-		}
+	}
+	if n, ok := convert.Number(r, want); ok {
+		return n, nil
 	}
 	return reflect.Value{}, errors.Errorf("want %s, not %#v", article(want), v)
 }
-
-func isNumber(t reflect.Type) bool { return t.Kind() >= reflect.Int && t.Kind() <= reflect.Float64 }
 
 // article names a type for people.
 func article(t reflect.Type) string {

@@ -28,15 +28,16 @@ type class struct {
 }
 
 func init() {
-	for name, factory := range map[string]func() Schedule{
-		"constant":          func() Schedule { return Constant{} },
-		"interval_decay":    func() Schedule { return IntervalDecay{} },
-		"exponential_decay": func() Schedule { return NewExponentialDecay(0, 0, 0) },
-		"noam":              func() Schedule { return NewNoam(0, 0) },
+	for _, c := range []struct {
+		name    string
+		factory func() Schedule
+	}{
+		{"constant", func() Schedule { return Constant{} }},
+		{"interval_decay", func() Schedule { return IntervalDecay{} }},
+		{"exponential_decay", func() Schedule { return NewExponentialDecay(0, 0, 0) }},
+		{"noam", func() Schedule { return NewNoam(0, 0) }},
 	} {
-		if err := Register(name, factory); err != nil {
-			panic(err)
-		}
+		registry.classes[spelling.Fold(c.name)] = class{c.name, c.factory, reflect.TypeOf(c.factory())}
 	}
 }
 

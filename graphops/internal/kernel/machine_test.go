@@ -179,6 +179,15 @@ func TestFetch(t *testing.T) {
 	})
 }
 
+// The tables of the assembly have as many handlers as the list of opcodes says.
+func TestTables(t *testing.T) {
+	forMachines(t, func(t *testing.T, m *machine) {
+		for _, table := range m.tables {
+			require.Len(t, table, m.first[opEnd]+1)
+		}
+	})
+}
+
 func TestMaskOfLastElements(t *testing.T) {
 	for _, c := range []struct {
 		n, size int

@@ -184,14 +184,13 @@ func (c *coder) fused(i int) (a int, ok bool) {
 		return c.addScaled(y, p, s), true
 	}
 	z, s, scaled, e, ok := c.root(i)
-	switch {
-	case !ok:
+	if !ok {
 		return 0, false
-	case scaled:
-		a = c.own(z)
+	}
+	a = c.own(z)
+	if scaled {
 		c.with(c.emit(opScaleSqrtAdd, a, 0), s, e)
-	default:
-		a = c.own(z)
+	} else {
 		c.with(c.emit(opSqrtAdd, a, 0), e)
 	}
 	return a, true

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/operand"
@@ -66,12 +67,7 @@ func (v *vector) temp(k int) reg.VecPhysical { return v.registers[v.accumulators
 
 // half is the lower half of a register.
 func (v *vector) half(r reg.VecPhysical) reg.VecPhysical {
-	for i, x := range v.registers {
-		if x == r {
-			return v.low[i]
-		}
-	}
-	panic("not a register of the machine")
+	return v.low[slices.Index(v.registers, r)]
 }
 
 // by chooses the instruction for the element type.
