@@ -32,7 +32,7 @@ type build struct {
 	updates []graphops.Update
 	when    []graphops.CommitOpt // conditions of some of the updates
 	counts  map[string]Expr
-	adjust  []adjustment // of the rules that run now
+	adjust  []adjustment       // of the rules that run now
 	met     map[*ruleInfo]bool // in order, which settles the names of rules that cannot be told apart
 	ran     map[*ruleInfo]bool // met, and applied
 	depth   int
