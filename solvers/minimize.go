@@ -19,6 +19,9 @@ import (
 // the one before the step, unless it is itself a variable or a view of one. Variables that the loss does not depend on are left out, with a warning of log/slog; if it depends on none
 // that is an error. An error leaves the graph as it was.
 //
+// If the loss has random operations, such as graphops.Dropout, each step of the optim op also makes the next run of their
+// generators another one.
+//
 // A second Minimize, of another loss, on this graph or another, shares slots and counters of parameters of the same name.
 // Each optim op needs a machine of its own.
 func (s *Solver) Minimize(loss *gorgonia.Node, vars ...*gorgonia.Node) (*gorgonia.Node, error) {
@@ -47,7 +50,8 @@ func (s *Solver) Minimize(loss *gorgonia.Node, vars ...*gorgonia.Node) (*gorgoni
 
 // Updates builds what Minimize builds, without the commit: the list of all new values, as expressions on the graph of the
 // loss. It is for those who want to look at them, differentiate through them (graphops.Expand) or commit them together with
-// others, with graphops.From(s.Store()). The last one counts the run; two lists of one solver have that in common.
+// others, with graphops.From(s.Store()). The last one counts the run; two lists of one solver have that in common, and the updates
+// of generators that both losses use.
 func (s *Solver) Updates(loss *gorgonia.Node, vars ...*gorgonia.Node) ([]graphops.Update, error) {
 	b, err := s.updates(loss, vars)
 	if err != nil {
@@ -87,7 +91,23 @@ func (s *Solver) updates(loss *gorgonia.Node, vars gorgonia.Nodes) (*build, erro
 		s.warned = true
 		slog.Warn("the loss does not depend on some variables, which are left out", "variables", unused)
 	}
-	return s.build(&build{g: loss.Graph(), store: s.store, bound: s.bound, names: names}, steps)
+	runs, err := countRuns(loss)
+	if err != nil {
+		return nil, err
+	}
+	return s.build(&build{g: loss.Graph(), store: s.store, bound: s.bound, names: names, updates: runs}, steps)
+}
+
+// countRuns are the updates that give the random operations of the loss, such as dropout, other numbers in the next run.
+func countRuns(loss *gorgonia.Node) (updates []graphops.Update, err error) {
+	for _, g := range graphops.Generators(loss) {
+		u, err := g.Update(loss.Graph())
+		if err != nil {
+			return nil, err
+		}
+		updates = append(updates, u)
+	}
+	return updates, nil
 }
 
 // check looks at all that can be wrong and returns the names of the parameters.
