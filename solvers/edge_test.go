@@ -37,7 +37,7 @@ func steps(t *testing.T, name, host string, w, d G.Value, n int) []float64 {
 	b := &build{g: g, store: s.store, bound: s.bound, trial: true}
 	b, err = s.build(b, []Step{{Param{"w", wn}, graphops.Of(wn), graphops.Of(dn)}})
 	require.NoError(t, err, name)
-	op, err := graphops.Commit(b.updates, s.commitOptions()...)
+	op, err := graphops.Commit(b.updates, s.commitOptions(b)...)
 	require.NoError(t, err, name)
 	vm := must(graphops.NewMachine(op))
 	for range n {

@@ -130,6 +130,13 @@ func TestMinimizeDropout(t *testing.T) {
 		require.Nil(t, s.Store().Lookup("dropout/run"))
 		return weights
 	}
+	store, loss, w := dropoutModel(1)
+	vm := must(graphops.NewMachine(must(Accumulate(2, NewSGD()).Minimize(loss, w))))
+	for range 3 {
+		require.NoError(t, vm.RunAll())
+	}
+	require.Equal(t, 3.0, must(graphops.ScalarValue(must(store.Lookup("dropout/run").Value()))), "runs that only accumulate count")
+
 	want := train(1, 0, 4)
 	require.Equal(t, want, train(1, 0, 4, Expanded()))
 	require.NotEqual(t, want, train(2, 0, 4))

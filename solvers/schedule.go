@@ -176,7 +176,10 @@ func (h *scheduled) at(step Expr) (e Expr, err error) {
 	return h.sch.At(step), nil
 }
 
-// countStep counts the run, whatever the rules do.
+// GlobalStep is the number of runs before this one, over all graphs and Steps of the solver, whatever the rules do in them.
+func (b *Builder) GlobalStep() Expr { return b.scalar(b.store.Counter(globalStep)) }
+
+// countStep counts the run.
 func (b *build) countStep() error {
 	st, err := b.store.Counter(globalStep)
 	if err != nil {
