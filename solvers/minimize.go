@@ -19,6 +19,9 @@ import (
 // the one before the step, unless it is itself a variable or a view of one. Variables that the loss does not depend on are left out, with a warning of log/slog; if it depends on none
 // that is an error. An error leaves the graph as it was.
 //
+// If the loss has random operations, such as graphops.Dropout, each step of the optim op also makes the next run of their
+// generators another one.
+//
 // A second Minimize, of another loss, on this graph or another, shares slots and counters of parameters of the same name.
 // Each optim op needs a machine of its own.
 func (s *Solver) Minimize(loss *gorgonia.Node, vars ...*gorgonia.Node) (*gorgonia.Node, error) {
@@ -52,7 +55,8 @@ func (s *Solver) label(vars gorgonia.Nodes) func(*gorgonia.Node) string {
 
 // Updates builds what Minimize builds, without the commit: the list of all new values, as expressions on the graph of the
 // loss. It is for those who want to look at them, differentiate through them (graphops.Expand) or commit them together with
-// others, with graphops.From(s.Store()). The last one counts the run; two lists of one solver have that in common.
+// others, with graphops.From(s.Store()). The last one counts the run; two lists of one solver have that in common, and the updates
+// of generators that both losses use.
 func (s *Solver) Updates(loss *gorgonia.Node, vars ...*gorgonia.Node) ([]graphops.Update, error) {
 	b, err := s.updates(loss, vars)
 	if err != nil {
@@ -82,7 +86,28 @@ func (s *Solver) updates(loss *gorgonia.Node, vars gorgonia.Nodes) (*build, erro
 			grads[i].Raw = graphops.Of(n)
 		}
 	}
-	return s.compose(named, vars, grads)
+	runs, err := countRuns(loss)
+	if err != nil {
+		return nil, err
+	}
+	b, err := s.compose(named, vars, grads)
+	if err != nil {
+		return nil, err
+	}
+	b.updates = append(runs, b.updates...)
+	return b, nil
+}
+
+// countRuns are the updates that give the random operations of the loss, such as dropout, other numbers in the next run.
+func countRuns(loss *gorgonia.Node) (updates []graphops.Update, err error) {
+	for _, g := range graphops.Generators(loss) {
+		u, err := g.Update(loss.Graph())
+		if err != nil {
+			return nil, err
+		}
+		updates = append(updates, u)
+	}
+	return updates, nil
 }
 
 // Gradient is what a parameter is trained with. The zero Gradient says that there is none, and leaves the parameter out.
