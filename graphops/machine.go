@@ -12,7 +12,7 @@ import (
 // NewMachine makes a machine that trains: it runs the optim op, the given nodes, and only what they need. (A machine over
 // the whole graph would among other things compute the gradient of the input.) Each RunAll is one step; Reset is optional,
 // also after an error. Dropout and batch normalisation are in training mode during a run, whatever evaluation machines do
-// in between, and in their former mode afterwards.
+// in between, and in their former mode afterwards. In the error of a run errors.As and errors.Is find that of the operation.
 //
 // It refuses nodes that would not see the values of before the step: see Commit.
 func NewMachine(op *gorgonia.Node, reads ...*gorgonia.Node) (gorgonia.VM, error) {
@@ -106,7 +106,19 @@ func (m *machine) RunAll() error {
 	for _, o := range m.modes {
 		setTraining(o, m.commit != nil)
 	}
-	return m.VM.RunAll()
+	return opened(m.VM.RunAll())
+}
+
+// runError lets errors.As and errors.Is find the error of an operation in that of a run.
+type runError struct{ error }
+
+func (e runError) Unwrap() error { return e.error.(interface{ Err() error }).Err() }
+
+func opened(err error) error {
+	if _, ok := err.(interface{ Err() error }); ok {
+		return runError{err}
+	}
+	return err
 }
 
 func (m *machine) Reset() {

@@ -29,9 +29,14 @@ type Store struct {
 
 // Builder collects nodes, each once.
 type Builder struct {
-	nodes []Node
-	index map[Node]int
+	nodes  []Node
+	index  map[Node]int
+	checks []int
 }
+
+// Check makes every run evaluate scalar node i before it writes anything, and fail where the value is not 0. Of several
+// checks the first in order that is not 0 counts.
+func (b *Builder) Check(i int) { b.checks = append(b.checks, i) }
 
 // Add returns the index of n.
 func (b *Builder) Add(n Node) int {
@@ -50,6 +55,7 @@ func (b *Builder) Add(n Node) int {
 type Program struct {
 	nodes   []Node
 	stores  []Store
+	checks  []int     // nodes
 	scalars []int     // stores of scalar values
 	value   []float64 // by node: of the scalars, in this run
 	known   []bool    // by node: value is of this run
@@ -138,7 +144,7 @@ func (b *Builder) Program(stores []Store, blas BLAS) *Program {
 }
 
 func (b *Builder) program(stores []Store, blas BLAS, m *machine) *Program {
-	p := &Program{nodes: b.nodes, stores: stores, blas: blas, machine: m, wholeOf: map[int]int{}, codes: map[string][]instruction{}}
+	p := &Program{nodes: b.nodes, stores: stores, checks: b.checks, blas: blas, machine: m, wholeOf: map[int]int{}, codes: map[string][]instruction{}}
 	for _, n := range p.nodes {
 		if n.Op == Leaf {
 			p.leaves = max(p.leaves, n.Leaf+1)
