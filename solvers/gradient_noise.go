@@ -13,7 +13,7 @@ import (
 //
 // ε is drawn anew for each element and step, from the normal distribution without what lies beyond ±2, as TensorFlow's
 // truncated_normal: so the noise has mean 0, standard deviation 0.8796·σ, and never exceeds 2σ. It is a function of Seed, of the
-// number of the step, which is saved with the state, of the names of rule and parameter, and of the element's index: the same in
+// global step, which is saved with the state, of the names of rule and parameter, and of the element's index: the same in
 // every host, for every order of the parameters, and after a restart. A deviation below zero is an error. It has no slots.
 type GradientNoise struct {
 	StandardDeviation float64 `range:"[0,inf)"` // σ; 0: none
@@ -41,7 +41,7 @@ func (r *GradientNoise) Apply(b *Builder, in []Step) ([]Step, error) {
 	if !b.Uses("standard_deviation") {
 		return in, nil
 	}
-	sigma, seed, t := b.Hyper("standard_deviation"), b.Hyper("seed"), b.Count("step")
+	sigma, seed, t := b.Hyper("standard_deviation"), b.Hyper("seed"), b.GlobalStep().Add(one)
 	return b.Each(in, func(s Step) Expr {
 		g := s.Delta
 		noise := g.TruncatedNormal(seed, t, s.Param.Name+"/"+b.full("noise"))

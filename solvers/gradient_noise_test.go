@@ -83,7 +83,7 @@ func TestGradientNoiseStreams(t *testing.T) {
 	}
 }
 
-// With a copy of the counter the numbers go on; they are new in each step, and of another seed others.
+// With a copy of the global step the numbers go on; they are new in each step, and of another seed others.
 func TestGradientNoiseResumes(t *testing.T) {
 	fresh := func() *Solver { return Chain(NewGradientNoise(1), shown) }
 	want := noisy(t, fresh(), tensor.Float32, 4, []int{5}, "w")
@@ -91,7 +91,7 @@ func TestGradientNoiseResumes(t *testing.T) {
 		require.NotContains(t, want[:i], want[i])
 	}
 	s := fresh()
-	counter := must(s.Store().Counter("gradientnoise/step"))
+	counter := must(s.Store().Counter("global_step"))
 	require.NoError(t, counter.Set(2))
 	require.Equal(t, want[2:], noisy(t, s, tensor.Float32, 2, []int{5}, "w"))
 	require.Equal(t, 4.0, must(graphops.ScalarValue(must(counter.Value()))))

@@ -1,6 +1,7 @@
 package solvers
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/pkg/errors"
@@ -162,6 +163,9 @@ func (s *Solver) asRule() error {
 	}
 	if len(s.schedule) > 0 {
 		return errors.Errorf("solvers: the schedule of %s would be lost in another solver: call Schedule of that one", s.schedule[0].name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.bound)) {
+		return errors.Errorf("solvers: the node that %s is bound to would be lost in another solver: call Bind of that one", name)
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ func readConfig(r io.Reader) (c Config, err error) {
 	if text, err = toJSON(text); err != nil {
 		return c, err
 	}
-	var raw map[string]any
+	var raw map[string]json.RawMessage // checks what follows the object, too
 	if err := json.Unmarshal(text, &raw); err != nil {
 		return c, errors.Wrap(err, "want an object")
 	}
@@ -62,7 +62,15 @@ func readConfig(r io.Reader) (c Config, err error) {
 	if err := uniqueKeys(text); err != nil {
 		return c, err
 	}
-	return c, decodeObject(reflect.ValueOf(&c).Elem(), raw, "")
+	object := map[string]any{}
+	for _, key := range slices.Sorted(maps.Keys(raw)) {
+		var v any
+		if err := json.Unmarshal(raw[key], &v); err != nil {
+			return c, errors.Wrap(err, key)
+		}
+		object[key] = v
+	}
+	return c, decodeObject(reflect.ValueOf(&c).Elem(), object, "")
 }
 
 // toJSON translates YAML.

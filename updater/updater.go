@@ -19,10 +19,11 @@ type Updater struct {
 	losses   []objective // the first is that of New
 	solver   *solvers.Solver
 	pipe     *pipeline
+	settings []*setting // of all variables
 	stats    stats
+	suspects []string       // what SkipNonFiniteSteps looks at
 	epoch    int            // global step at its start
 	rate     *gorgonia.Node // the effective learning rate
-	suspects []string       // what SkipNonFiniteSteps looks at
 	op       *gorgonia.Node // nil: to be built
 	last     *gorgonia.Node // the last one that was built
 }
