@@ -96,6 +96,9 @@ func (g *Generator) Next() error {
 	return g.run.Set(n + 1)
 }
 
+// States are the generator's seed and its count of runs.
+func (g *Generator) States() []*State { return []*State{g.from, g.run} }
+
 // Generators are those of all random operations that the nodes depend on, each once, in the order in which the operations were
 // made.
 func Generators(roots ...*gorgonia.Node) (gs []*Generator) {

@@ -255,6 +255,28 @@ func (u *Updater) GlobalStep() (int, error) {
 	return step, errors.Wrap(err, "updater")
 }
 
+// On makes an updater for a loss on another graph, or another loss of this one, with the same config: a model of another batch size. The two
+// share the rules, their hyperparameters, and the state of variables of the same names; each has its own optim op, machines and summaries. Options other
+// than Expanded, which it inherits, are its own.
+func (u *Updater) On(loss *gorgonia.Node, vars gorgonia.Nodes, opts ...Option) (*Updater, error) {
+	if len(u.losses) == 0 {
+		return nil, errors.New("updater: make it with New")
+	}
+	v := &Updater{cfg: u.cfg, solver: u.solver, pipe: u.pipe, losses: []objective{{loss, slices.Clone(vars)}}}
+	for _, f := range opts {
+		if f != nil {
+			f(&v.options)
+		}
+	}
+	return v, v.settle(v.losses)
+}
+
+// CreateOptimOp builds the optim op anew, also where there is one, which is then inert.
+func (u *Updater) CreateOptimOp() (*gorgonia.Node, error) {
+	u.ResetOptimOp()
+	return u.OptimOp()
+}
+
 // NewMachine makes a machine that trains: see graphops.NewMachine. It runs the optim op, the losses, the given nodes, and only
 // what they need.
 func (u *Updater) NewMachine(reads ...*gorgonia.Node) (gorgonia.VM, error) {
