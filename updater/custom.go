@@ -83,7 +83,8 @@ func (u *Updater) trained(vars gorgonia.Nodes) (out gorgonia.Nodes) {
 }
 
 // checkCustom looks at custom and extra updates and meta losses.
-func (u *Updater) checkCustom(vars gorgonia.Nodes) error {
+func (u *Updater) checkCustom(losses []objective) error {
+	vars := union(losses)
 	seen := map[*gorgonia.Node]bool{}
 	for _, c := range u.custom {
 		switch {
@@ -113,7 +114,7 @@ func (u *Updater) checkCustom(vars gorgonia.Nodes) error {
 		named[x.name] = true
 	}
 	for _, m := range u.metas {
-		if err := u.checkLoss(objective{m.Loss, u.losses[0].vars}); err != nil {
+		if err := u.checkLoss(objective{m.Loss, losses[0].vars}); err != nil {
 			return errors.Wrapf(err, "meta loss %q", m.Name)
 		}
 	}

@@ -24,6 +24,7 @@ type optimizer struct {
 	choice      any
 	rate, decay float64 // multipliers
 	schedules   []scheduled
+	started     bool // has the learning rate
 }
 
 // Optimizer is one of an updater's optimizers.

@@ -28,7 +28,8 @@ type pipeline struct {
 	stages     map[stageKey]solvers.Rule
 	groups     map[group]solvers.Rule
 	decay      *constraints
-	first      float64                // learning rate, for the decoupled decay
+	rate       *float64               // the last that was set, for all optimizers
+	first      float64                // learning rate, for the decoupled decay; 0: not yet known
 	scheduled  map[string]bool        // hyperparameters that follow the config's schedules
 	seen       map[*gorgonia.Node]fed // in the last Apply
 }
@@ -44,7 +45,7 @@ type stageKey struct {
 }
 
 func newPipeline(c Config) *pipeline {
-	p := &pipeline{cfg: c, by: map[string]*setting{}, chosen: map[choiceKey]*optimizer{}, stages: map[stageKey]solvers.Rule{}, groups: map[group]solvers.Rule{},
+	p := &pipeline{cfg: c, rate: c.LearningRate, by: map[string]*setting{}, chosen: map[choiceKey]*optimizer{}, stages: map[stageKey]solvers.Rule{}, groups: map[group]solvers.Rule{},
 		scheduled: map[string]bool{}}
 	if c.DecoupleConstraintsFactor != nil {
 		p.decay = &constraints{LearningRate: 1}

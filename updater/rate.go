@@ -33,14 +33,22 @@ func (u *Updater) full(o *optimizer, name string) (found string) {
 	return found
 }
 
-// startRates gives the optimizers the configured learning rate.
+// startRates gives new optimizers the learning rate.
 func (u *Updater) startRates() error {
-	if u.cfg.LearningRate != nil {
-		if err := u.setRate(*u.cfg.LearningRate); err != nil {
-			return err
+	p := u.pipe
+	for _, o := range p.optimizers {
+		name := o.has(learningRate)
+		if o.started || name == "" {
+			continue
 		}
+		if p.rate != nil {
+			if err := o.Solver.Set(name, *p.rate); err != nil {
+				return err
+			}
+		}
+		o.started = true
 	}
-	if p := u.pipe; p.decay != nil {
+	if p.decay != nil && p.first == 0 {
 		rate, err := u.baseRate()
 		if err != nil {
 			return err
@@ -123,6 +131,7 @@ func (u *Updater) setRate(v float64) error {
 	if u.pipe.decay != nil {
 		u.pipe.decay.LearningRate = v
 	}
+	u.pipe.rate = &v
 	return nil
 }
 

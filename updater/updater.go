@@ -81,19 +81,16 @@ func New(loss *gorgonia.Node, vars gorgonia.Nodes, cfg Config, opts ...Option) (
 	if err := u.settle(u.losses); err != nil {
 		return nil, err
 	}
-	if err := u.startRates(); err != nil {
-		return nil, errors.Wrap(err, "updater: config")
-	}
 	return u, nil
 }
 
 // settle checks losses with their variables and gives all variables their settings; an error changes nothing.
 func (u *Updater) settle(losses []objective) (err error) {
 	p := u.pipe
-	by, all, opts, chosen := maps.Clone(p.by), u.settings, slices.Clone(p.optimizers), maps.Clone(p.chosen)
+	by, all, own, opts, chosen := maps.Clone(p.by), p.all, u.settings, slices.Clone(p.optimizers), maps.Clone(p.chosen)
 	defer func() {
 		if err != nil {
-			u.settings = all
+			u.settings = own
 			p.by, p.all, p.optimizers, p.chosen = by, all, opts, chosen
 			err = errors.Wrap(err, "updater")
 		}
@@ -116,8 +113,11 @@ func (u *Updater) settle(losses []objective) (err error) {
 			return err
 		}
 	}
-	if err := u.checkCustom(vars); err != nil {
+	if err := u.checkCustom(losses); err != nil {
 		return err
+	}
+	if err := u.startRates(); err != nil {
+		return errors.Wrap(err, "config")
 	}
 	return u.schedule()
 }
@@ -268,7 +268,10 @@ func (u *Updater) On(loss *gorgonia.Node, vars gorgonia.Nodes, opts ...Option) (
 			f(&v.options)
 		}
 	}
-	return v, v.settle(v.losses)
+	if err := v.settle(v.losses); err != nil {
+		return nil, err
+	}
+	return v, nil
 }
 
 // CreateOptimOp builds the optim op anew, also where there is one, which is then inert.
