@@ -20,13 +20,17 @@ import (
 	"optimop/solvers/schedule"
 )
 
-// maxText bounds the text of a config, as YAML is parsed recursively.
-const maxText = 1 << 20
+// What bounds the text of a config. The YAML parser takes a time that grows with the square of the length: for the longest text
+// that it gets here about a second.
+const (
+	maxText = 1 << 20
+	maxYAML = 32 << 10
+)
 
 // ReadConfig reads the JSON or YAML form: JSON if it begins with "{" or "[". A key that is unknown or written twice, a wrong type, a number
 // out of its range and text after the config are errors; they name the key (updater_opts[0].gradient_clip), and suggest
 // one that is known. Names and values of the optimizers' options are checked too. A null means the same as no key. YAML may have
-// comments, but neither aliases nor several documents. A chain of rules has no such form: set Optimizer in Go.
+// comments and up to 32 KiB, but neither aliases nor several documents. A chain of rules has no such form: set Optimizer in Go.
 func ReadConfig(r io.Reader) (Config, error) {
 	c, err := readConfig(r)
 	if err == nil {
@@ -84,6 +88,9 @@ func toJSON(text []byte) (_ []byte, err error) {
 			err = errors.Errorf("bad YAML: %v", p)
 		}
 	}()
+	if len(text) > maxYAML {
+		return nil, errors.Errorf("the YAML text is longer than %d bytes", maxYAML)
+	}
 	file, err := parser.ParseBytes(text, 0)
 	if err != nil {
 		return nil, errors.Wrap(err, "bad YAML")
