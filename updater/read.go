@@ -101,25 +101,32 @@ func toJSON(text []byte) (_ []byte, err error) {
 	if file.Docs[0].Body == nil {
 		return nil, errors.New("want an object, not an empty document")
 	}
-	var found aliases
-	ast.Walk(&found, file.Docs[0].Body)
-	if found {
-		return nil, errors.New("bad YAML: anchors and aliases are not understood")
+	var bad refused
+	ast.Walk(&bad, file.Docs[0].Body)
+	if bad.why != "" {
+		return nil, errors.Errorf("%s: %s", strings.TrimPrefix(bad.at.GetPath(), "$."), bad.why)
 	}
 	text, err = yaml.YAMLToJSON(text)
 	return text, errors.Wrap(err, "bad YAML")
 }
 
-// aliases looks for what can make a small text a huge one.
-type aliases bool
+// refused is the first thing in a YAML text that has no JSON form, or can make a small text a huge one.
+type refused struct {
+	at  ast.Node
+	why string
+}
 
 // Visit implements ast.Visitor.
-func (a *aliases) Visit(n ast.Node) ast.Visitor {
-	switch n.(type) {
-	case *ast.AliasNode, *ast.AnchorNode, *ast.MergeKeyNode:
-		*a = true
+func (r *refused) Visit(n ast.Node) ast.Visitor {
+	switch {
+	case r.why != "":
+		return nil
+	case n.Type() == ast.AliasType || n.Type() == ast.AnchorType || n.Type() == ast.MergeKeyType:
+		r.at, r.why = n, "anchors and aliases are not understood"
+	case n.Type() == ast.InfinityType || n.Type() == ast.NanType:
+		r.at, r.why = n, "the number must be finite"
 	}
-	return a
+	return r
 }
 
 // uniqueKeys refuses objects with a key twice, of which encoding/json would take the last. The text is valid JSON, so it is
@@ -136,25 +143,25 @@ func uniqueKeys(text []byte) error {
 		}
 		open, _ := tok.(json.Delim)
 		seen := map[string]bool{}
-		for (open == '{' || open == '[') && d.More() {
+		for i := 0; (open == '{' || open == '[') && d.More(); i++ {
+			at := "[" + strconv.Itoa(i) + "]"
 			if open == '{' {
 				key, err := d.Token()
 				if err != nil {
 					return err
 				}
 				name, _ := key.(string)
-				path = append(path, name)
-				if seen[name] {
-					return errors.Errorf("%s: the key is written twice", strings.Join(path, "."))
-				}
-				seen[name] = true
+				at = "." + name
 			}
+			path = append(path, at)
+			if open == '{' && seen[at] {
+				return errors.Errorf("%s: the key is written twice", strings.Join(path, "")[1:])
+			}
+			seen[at] = true
 			if err := walk(); err != nil {
 				return err
 			}
-			if open == '{' {
-				path = path[:len(path)-1]
-			}
+			path = path[:len(path)-1]
 		}
 		if open != 0 {
 			_, err = d.Token()
