@@ -51,7 +51,7 @@ func (u *Updater) startRates() error {
 	if p.decay != nil && p.first == 0 {
 		rate, err := u.baseRate()
 		if err != nil {
-			return err
+			return errors.Wrap(err, "decouple_constraints_factor")
 		}
 		if p.first = rate; rate == 0 {
 			return errors.New("decouple_constraints_factor: the first learning rate, which it is relative to, is 0")
@@ -68,7 +68,7 @@ func (u *Updater) schedule() error {
 			return nil
 		}
 		if err := u.solver.Schedule(full, s); err != nil {
-			return err
+			return errors.Wrap(err, "config")
 		}
 		u.pipe.scheduled[full] = true
 		return nil

@@ -220,7 +220,7 @@ func decodeValue(at reflect.Value, v any, path string) error {
 	case want == scheduleType:
 		s, err := readSchedule(v)
 		if err != nil {
-			return errors.Wrap(err, path)
+			return placed(err, path)
 		}
 		at.Set(reflect.ValueOf(&s).Elem())
 		return nil
@@ -294,6 +294,15 @@ func readSchedule(v any) (schedule.Schedule, error) {
 		object["class"], object["initial"] = "interval_decay", 1.0
 	}
 	return schedule.FromConfig(object)
+}
+
+// placed puts a key before an error of its schedule, together with the schedule's own option where it is one's.
+func placed(err error, path string) error {
+	var bad *schedule.OptionError
+	if errors.As(err, &bad) {
+		return errors.Errorf("%s.%s %s", path, bad.Option, bad.Problem)
+	}
+	return errors.Wrap(err, path)
 }
 
 const misplaced = "the learning rate does not belong here; write learning_rate beside optimizer"

@@ -45,7 +45,7 @@ func (c Config) checkNumbers() error {
 			continue
 		}
 		if err := schedule.Check(s); err != nil {
-			return errors.Wrap(err, []string{"learning_rate", "dynamic_learning_rate"}[i])
+			return placed(err, []string{"learning_rate", "dynamic_learning_rate"}[i])
 		}
 	}
 	for _, n := range []struct {
