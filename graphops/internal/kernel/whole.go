@@ -75,7 +75,7 @@ func (p *Program) needWhole(i int) int {
 	p.whole = append(p.whole, w)
 	p.wholeOf[i] = k
 	if !n.Op.Rearranges() {
-		w.pass = &pass{typ: n.Type, n: n.Len, stores: []passStore{{store: -1, node: i, array: p.leaves + k}}}
+		w.pass = &pass{store: -1, typ: n.Type, n: n.Len, stores: []passStore{{store: -1, node: i, array: p.leaves + k}}}
 		p.finish(w.pass)
 		w.work = newWork([]*pass{w.pass})
 	}
@@ -102,6 +102,7 @@ func (p *Program) evaluate(k int) {
 	switch {
 	case w.pass != nil:
 		p.prepare(w.pass)
+		p.lay(w.work)
 		p.do(w.work)
 	case w.value.Len == 0:
 	case w.value.Type == Float32:
