@@ -228,3 +228,50 @@ func ExampleGradients_norm() {
 	fmt.Println(norm.Value(), second[0].Value())
 	// Output: 54 54
 }
+
+// The mask is new in each training run, and there is none in evaluation.
+func ExampleDropout() {
+	g := gorgonia.NewGraph()
+	x := gorgonia.NewVector(g, gorgonia.Float64, gorgonia.WithShape(6), gorgonia.WithName("x"), gorgonia.WithInit(gorgonia.Ones()))
+	store := graphops.NewStore()
+	gen, err := graphops.NewGenerator(store, "dropout", 1)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	y, err := graphops.Dropout(x, 0.5, gen)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	next, err := gen.Update(g)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	op, err := graphops.Commit([]graphops.Update{next}, graphops.After(y), graphops.From(store))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	train, err := graphops.NewMachine(op, y)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	eval, err := graphops.NewEvalMachine(y)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, vm := range []gorgonia.VM{train, train, eval} {
+		if err := vm.RunAll(); err != nil {
+			fmt.Println(err)
+		}
+		fmt.Println(y.Value())
+	}
+	// Output:
+	// [0  2  0  2  0  2]
+	// [0  2  2  0  2  0]
+	// [1  1  1  1  1  1]
+}

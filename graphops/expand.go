@@ -73,7 +73,7 @@ func (x *expander) build(e *expr) (*gorgonia.Node, error) {
 	kids := make(gorgonia.Nodes, len(e.args))
 	for i, a := range e.args {
 		n, err := x.node(a)
-		if err == nil && a.scalar && !e.scalar {
+		if err == nil && a.scalar && !e.scalar && e.op != kernel.TruncatedNormal {
 			n, err = x.convert(n, dt)
 		}
 		if err != nil {

@@ -44,7 +44,7 @@ func AllowUnused() GradOpt { return func(c *gradConfig) { c.allowUnused = true }
 // new one is named (d<cost>/d<node>) where both have names.
 //
 // The cost may be computed from gradients, such as their norm. MaxPool, AveragePool, Upsample2D, BatchNorm, GroupNorm,
-// Sparsemax, CTCLoss and Gorgonia's Dropout have no second derivative, which is an error. Run such derivatives with NewMachine
+// Sparsemax, CTCLoss and Gorgonia's Dropout (not ours) have no second derivative, which is an error. Run such derivatives with NewMachine
 // or NewEvalMachine: a plain tape machine may overwrite what a Reshape shares memory with.
 //
 // Everything is tried on a sketch of the graph first: an error leaves the graph as it was. Among the errors are a cost that is

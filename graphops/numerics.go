@@ -122,7 +122,7 @@ func ofCommit(o gorgonia.Op) bool {
 // passesOn reports whether an operation makes finite numbers, of moderate size, of finite ones.
 func passesOn(o gorgonia.Op) bool {
 	switch o := o.(type) {
-	case *product, *reshaped, *constantOp:
+	case *product, *reshaped, *dropout, *constantOp:
 		return true
 	case *primitive:
 		switch o.kernel {

@@ -44,13 +44,8 @@ func (o *reshaped) Do(in ...gorgonia.Value) (out gorgonia.Value, err error) {
 		return nil, errors.Wrapf(err, "graphops: %s", o.name)
 	case a.Len != o.dims.TotalSize():
 		return nil, errors.Errorf("graphops: %s: its value has shape %v", o.name, in[0].Shape())
-	case !o.dims.IsScalar():
-		out = tensor.New(tensor.Of(o.dt), tensor.WithShape(o.dims...))
-	case o.dt == tensor.Float32:
-		out = gorgonia.NewF32(0)
-	default:
-		out = gorgonia.NewF64(0)
 	}
+	out = o.newValue(o.dt)
 	m, err := memoryOf(out)
 	if err == nil {
 		kernel.Copy(m.Array, a)

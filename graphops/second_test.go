@@ -120,6 +120,25 @@ func convolved(x *G.Node) *G.Node {
 	return must(G.Tanh(must(G.Conv2d(im, im, tensor.Shape{2, 2}, []int{1, 1}, []int{1, 1}, []int{1, 1}))))
 }
 
+// Through our Dropout both derivatives have the mask of the run: of Σkw² with mask k the norm of the gradient is 2‖kw‖.
+func TestSecondDerivativeOfDropout(t *testing.T) {
+	for _, dt := range dtypes {
+		w := input(G.NewGraph(), dt, "w", []int{6}, .1, .2, .3, .4, .5, .6)
+		y := must(Dropout(must(G.Square(w)), .5, must(NewGenerator(NewStore(), "dropout", 1))))
+		d := must(Gradients(must(G.Sum(y)), G.Nodes{w}))
+		n := must(Expand(Of(d[0]).Norm()))
+		dd := must(Gradients(n, G.Nodes{w}))
+		var norm, mask G.Value
+		G.Read(n, &norm)
+		G.Read(y, &mask)
+		require.NoError(t, G.NewTapeMachine(w.Graph()).RunAll())
+		for i, x := range floats(w) {
+			k := valueFloats(mask)[i] / (x * x)
+			require.InDelta(t, 4*k*k*x/must(ScalarValue(norm)), floats(dd[0])[i], 1e-5)
+		}
+	}
+}
+
 // faulty reports whether Gorgonia's own derivative of an operation is missing, fails, panics, or says that it is constant.
 func faulty(n *G.Node) (fault bool) {
 	defer func() { fault = fault || recover() != nil }()

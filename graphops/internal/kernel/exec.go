@@ -100,6 +100,8 @@ func (p *Program) group(wk *worker, w *work, g int) {
 		next := parts[min(k+1, len(parts)-1)].pass
 		switch {
 		case !p.active(t.pass):
+		case t.pass.random != nil:
+			t.pass.random.fill(t.lo, t.hi)
 		case t.pass.now != nil:
 			p.accelerated(wk, t, next)
 		case t.pass.typ == Float32:

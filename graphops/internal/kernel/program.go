@@ -17,7 +17,7 @@ type Node struct {
 	Args [3]int // indices of earlier nodes, Op.Arity() of them
 	Leaf int    // of a Leaf: the index of its array
 	Bits uint64 // of a Const: math.Float64bits of its value
-	Dims string // of a rearranging operation: see Dims
+	Dims string // of a rearranging operation: see Dims; of TruncatedNormal: the name of the stream
 }
 
 // Store writes the value of a node into an array.
@@ -87,6 +87,7 @@ type pass struct {
 	n      int
 	stores []passStore
 	sums   []result // a pass has stores or results
+	random *normals // or it only fills an array
 
 	// For plain Go: every primitive fills a strip of scratch memory.
 	steps  []step
