@@ -88,12 +88,42 @@ func Commit(updates []Update, opts ...CommitOpt) (op *gorgonia.Node, err error) 
 	for i, u := range p.updates {
 		labels[i] = c.label(u.Target)
 	}
+	o := &commitOp{training: true}
+	guard := &guardOp{op: newOp("guard", gorgonia.Nodes{updates[0].Target}, tensor.Float64, tensor.ScalarShape()), commit: o}
+	if _, err := apply(guard, &guard.op, false, updates[0].Target); err != nil {
+		return nil, err
+	}
+	var lead gorgonia.Nodes
 	if c.expanded {
-		if p, err = p.expand(c.planConfig); err != nil {
+		if lead, err = c.separate(updates[0].Target, o); err != nil {
+			return nil, err
+		}
+		if p, err = p.expand(c.planConfig, lead); err != nil {
 			return nil, err
 		}
 	}
-	var lead gorgonia.Nodes
+	visible, err := p.visible(labels)
+	if err != nil {
+		return nil, err
+	}
+	lead = slices.Concat(lead, visible, c.after)
+	kids := slices.Concat(lead, p.leaves)
+	name := "optim op"
+	for _, l := range labels {
+		if l != "" {
+			name += "(" + l + ")"
+			break
+		}
+	}
+	o.op, o.plan, o.skip = newOp(name, kids, tensor.Float64, tensor.ScalarShape()), p, len(lead)
+	if o.node, err = apply(o, &o.op, false, kids...); err != nil {
+		return nil, err
+	}
+	return o.node, nil
+}
+
+// visible makes the visible nodes of the targets.
+func (p *Plan) visible(labels []string) (ns gorgonia.Nodes, err error) {
 	for i, u := range p.updates {
 		what := labels[i]
 		if what == "" {
@@ -111,32 +141,17 @@ func Commit(updates []Update, opts ...CommitOpt) (op *gorgonia.Node, err error) 
 			return nil, err
 		}
 		gorgonia.WithName(what + "(" + u.Target.Name() + ")")(n)
-		lead = append(lead, n)
+		ns = append(ns, n)
 	}
-	lead = append(lead, c.after...)
-	guard := &guardOp{op: newOp("guard", gorgonia.Nodes{updates[0].Target}, tensor.Float64, tensor.ScalarShape())}
-	if _, err := apply(guard, &guard.op, false, updates[0].Target); err != nil {
-		return nil, err
-	}
-	kids := append(lead, p.leaves...)
-	name := "optim op"
-	for _, l := range labels {
-		if l != "" {
-			name += "(" + l + ")"
-			break
-		}
-	}
-	o := &commitOp{op: newOp(name, kids, tensor.Float64, tensor.ScalarShape()), plan: p, skip: len(lead), training: true}
-	guard.commit = o
-	if o.node, err = apply(o, &o.op, false, kids...); err != nil {
-		return nil, err
-	}
-	return o.node, nil
+	return ns, nil
 }
 
-// expand replaces every new value and condition by nodes.
-func (p *Plan) expand(c planConfig) (*Plan, error) {
+// expand replaces every new value by nodes, made after the node in lead if there is one.
+func (p *Plan) expand(c planConfig, lead gorgonia.Nodes) (*Plan, error) {
 	x := newExpander(p.updates[0].Target)
+	if len(lead) > 0 {
+		x.after = lead[0].ID()
+	}
 	updates := make([]Update, len(p.updates))
 	for i, u := range p.updates {
 		n, err := x.expand(u.Value)
@@ -260,7 +275,7 @@ func (o *commitOp) check(ns gorgonia.Nodes) error {
 	}
 	for _, n := range ns {
 		switch n.Op().(type) {
-		case *commitOp, *guardOp, *updateOp: // of an inert commit: they read nothing
+		case *commitOp, *guardOp, *beforeOp, *updateOp, *keepOp: // they read nothing, or are of an inert commit
 			continue
 		}
 		for _, k := range children(n) {

@@ -51,7 +51,7 @@ func TestCommitIsSimultaneous(t *testing.T) {
 					mk := func(name string, v float64) *G.Node {
 						n := input(g, dt, name, shape, v)
 						if d, ok := n.Value().(*tensor.Dense); ok {
-							require.NoError(t, copyValue(d, filled(dt, shape, v)))
+							require.NoError(t, Copy(d, filled(dt, shape, v)))
 						}
 						return n
 					}

@@ -30,8 +30,9 @@ func Expand(e Expr) (*gorgonia.Node, error) {
 
 // expander makes nodes of expressions, each once.
 type expander struct {
-	on   *gorgonia.Node // some node of the graph
-	memo map[*expr]*gorgonia.Node
+	on    *gorgonia.Node // some node of the graph
+	memo  map[*expr]*gorgonia.Node
+	after int64 // nodes of lesser ids run too early to be used again
 }
 
 func newExpander(on *gorgonia.Node) *expander {
@@ -72,7 +73,7 @@ func (x *expander) build(e *expr) (*gorgonia.Node, error) {
 	kids := make(gorgonia.Nodes, len(e.args))
 	for i, a := range e.args {
 		n, err := x.node(a)
-		if err == nil && a.scalar && !e.scalar {
+		if err == nil && a.scalar && !e.scalar && e.op != kernel.TruncatedNormal {
 			n, err = x.convert(n, dt)
 		}
 		if err != nil {
@@ -80,8 +81,7 @@ func (x *expander) build(e *expr) (*gorgonia.Node, error) {
 		}
 		kids[i] = n
 	}
-	p := newPrimitive(e.op, dt, kids, e.dims, e.shape)
-	return apply(p, &p.op, true, kids...)
+	return x.add(newPrimitive(e.op, dt, kids, e.dims, e.shape), kids)
 }
 
 // convert gives a scalar node another dtype.
@@ -89,6 +89,15 @@ func (x *expander) convert(n *gorgonia.Node, dt tensor.Dtype) (*gorgonia.Node, e
 	if n.Dtype() == dt {
 		return n, nil
 	}
-	p := newPrimitive(kernel.Leaf, dt, gorgonia.Nodes{n}, "", nil)
-	return apply(p, &p.op, true, n)
+	kids := gorgonia.Nodes{n}
+	return x.add(newPrimitive(kernel.Leaf, dt, kids, "", nil), kids)
+}
+
+// add adds a primitive, or finds the node that it already is.
+func (x *expander) add(p *primitive, kids gorgonia.Nodes) (*gorgonia.Node, error) {
+	n, err := apply(p, &p.op, true, kids...)
+	if err == nil && n.ID() < x.after {
+		n, err = apply(p, &p.op, false, kids...)
+	}
+	return n, err
 }

@@ -32,7 +32,7 @@ type expr struct {
 	scalar bool
 	dt     tensor.Dtype
 	shape  tensor.Shape
-	dims   string // of a rearranging operation, for the kernel
+	dims   string // of a rearranging operation, for the kernel; the stream of random numbers
 	err    error
 }
 

@@ -20,6 +20,7 @@ func children(n *gorgonia.Node) gorgonia.Nodes {
 	if n.Graph() == nil {
 		return nil
 	}
+	settle(n)
 	it := n.Graph().From(n.ID())
 	if it == nil {
 		return nil
@@ -141,6 +142,17 @@ func (o *op) String() string                                        { return o.n
 func (o *op) WriteHash(h hash.Hash)                                 { o.identity(h) }
 func (o *op) identity(w io.Writer)                                  { fmt.Fprintf(w, "optimop/%s/%d", o.name, o.salt) }
 func (o *op) DiffWRT(n int) []bool                                  { return make([]bool, n) }
+
+// newValue makes a value of the operation's shape for a result, zero.
+func (o *op) newValue(dt tensor.Dtype) gorgonia.Value {
+	switch {
+	case !o.dims.IsScalar():
+		return tensor.New(tensor.Of(dt), tensor.WithShape(o.dims...))
+	case dt == tensor.Float32:
+		return gorgonia.NewF32(0)
+	}
+	return gorgonia.NewF64(0)
+}
 
 func (o *op) Hashcode() uint32 {
 	h := fnv.New32a()

@@ -27,6 +27,8 @@ type Plan struct {
 	want    []leaf   // by leaf
 	also    []*State // that the new values depend on, but not as leaves
 	prog    *kernel.Program
+	before  []func() error
+	refuse  []refusal
 	targets []int          // by update: its leaf
 	arrays  []kernel.Array // by leaf, in this run
 	bound   []binding      // by leaf, of the values that direct refuses
@@ -38,8 +40,10 @@ type Plan struct {
 }
 
 type planConfig struct {
-	store *Store
-	when  []condition
+	store  *Store
+	when   []condition
+	refuse []refusal
+	before []func() error
 }
 
 // condition holds for its targets, or for all if there are none.
@@ -48,7 +52,8 @@ type condition struct {
 	targets gorgonia.Nodes
 }
 
-// Compile checks updates and compiles them; it adds nothing to the graph. It understands the options When and From.
+// Compile checks updates and compiles them; it adds nothing to the graph. It understands the options When, Refuse, Before
+// and From.
 //
 // Every leaf and target must lie on one graph, no target may appear twice, and expressions must fit their targets.
 func Compile(updates []Update, opts ...CommitOpt) (*Plan, error) {
@@ -91,7 +96,7 @@ func lower(updates []Update, c planConfig) (p *Plan, b *kernel.Builder, stores [
 	if err != nil {
 		return fail(err)
 	}
-	p, b = &Plan{updates: slices.Clone(updates)}, &kernel.Builder{}
+	p, b = &Plan{updates: slices.Clone(updates), before: c.before, refuse: c.refuse}, &kernel.Builder{}
 	index := map[*gorgonia.Node]int{}
 	leaf := func(n *gorgonia.Node) int {
 		i, ok := index[n]
@@ -118,6 +123,12 @@ func lower(updates []Update, c planConfig) (p *Plan, b *kernel.Builder, stores [
 			st.Cond = conds[i].x.lower(b, memo, leaf)
 		}
 		stores = append(stores, st)
+	}
+	for _, r := range c.refuse {
+		if err := r.check(); err != nil {
+			return fail(err)
+		}
+		b.Check(r.code.x.lower(b, memo, leaf))
 	}
 	for _, n := range p.leaves {
 		if n.Graph() != updates[0].Target.Graph() {
@@ -219,6 +230,11 @@ func (p *Plan) Run(values []gorgonia.Value) error {
 			return errors.Wrapf(err, "graphops: %s", nodeName(p.leaves[i]))
 		}
 	}
+	if len(p.before) > 0 {
+		if err := callAll(p.before); err != nil {
+			return err
+		}
+	}
 	span := p.span
 	if !p.strided {
 		span = nil
@@ -278,6 +294,8 @@ func (p *Plan) explain(err error) error {
 	switch e := err.(type) {
 	case kernel.ConflictError:
 		return SharedMemoryError{p.updates[e.A].Target, p.updates[e.B].Target}
+	case kernel.RefusedError:
+		return p.refuse[e.Check].refused(e.Value)
 	case kernel.IntegerError:
 		return errors.Errorf("graphops: the new value of %s is %v, which is not a whole number", nodeName(p.updates[e.Store].Target), e.Value)
 	}

@@ -54,7 +54,7 @@ func (p *primitive) compile() *kernel.Program {
 	n := kernel.Node{Op: p.kernel, Elem: !p.kernel.Reduces(), Type: kernelType(p.dt), Len: p.dims.TotalSize(), Dims: p.matrix}
 	for i, s := range p.shapes {
 		arg := kernel.Node{Op: kernel.Leaf, Leaf: i, Type: kernelType(p.dts[i]), Len: s.TotalSize(), Elem: true}
-		if s.IsScalar() && (!p.dims.IsScalar() || p.kernel == kernel.Leaf) { // to be broadcast, or converted
+		if s.IsScalar() && (!p.dims.IsScalar() || p.kernel == kernel.Leaf || p.kernel == kernel.TruncatedNormal) { // not elementwise
 			arg = kernel.Node{Op: kernel.Leaf, Leaf: i}
 		}
 		n.Args[i] = b.Add(arg)
@@ -83,14 +83,7 @@ func (p *primitive) Do(in ...gorgonia.Value) (out gorgonia.Value, err error) {
 			return nil, errors.Wrapf(err, "graphops: %s: operand %d", p.name, i)
 		}
 	}
-	switch {
-	case !p.dims.IsScalar():
-		out = tensor.New(tensor.Of(p.dt), tensor.WithShape(p.dims...))
-	case p.dt == tensor.Float32:
-		out = gorgonia.NewF32(0)
-	default:
-		out = gorgonia.NewF64(0)
-	}
+	out = p.newValue(p.dt)
 	m, err := memoryOf(out)
 	if err != nil {
 		return nil, err
@@ -104,7 +97,7 @@ func (p *primitive) DiffWRT(n int) []bool {
 	d := make([]bool, n)
 	for i := range d {
 		switch k := p.kernel; {
-		case k.IsCondition(), k == kernel.Sign, k == kernel.Floor, k == kernel.SingularPair, k == kernel.Select && i == 0:
+		case k.IsCondition(), k == kernel.Sign, k == kernel.Floor, k == kernel.SingularPair, k == kernel.TruncatedNormal, k == kernel.Select && i == 0:
 		case k == kernel.Leaf && p.dts[0] != tensor.Float32 && p.dts[0] != tensor.Float64:
 		default:
 			d[i] = true

@@ -96,7 +96,7 @@ func (s *Store) Renew(name string, stale error, check func(float64) error) error
 	}
 	v, err := old.Value()
 	if err == nil {
-		err = copyValue(st.value, v)
+		err = Copy(st.value, v)
 	}
 	if err != nil {
 		return err
@@ -227,6 +227,14 @@ func (st *State) legalAt(v gorgonia.Value) (gorgonia.Value, error) {
 	return st.legal()
 }
 
+// Accepts reports what keeps Set from making a number the value: a hyperparameter has a legal range.
+func (st *State) Accepts(v float64) error {
+	if st.check != nil {
+		return st.check(v)
+	}
+	return nil
+}
+
 // Set changes a scalar state.
 func (st *State) Set(v float64) error {
 	if _, err := st.Value(); err != nil && st.kind != Hyper { // a Let that did not fit is overridden by Set
@@ -302,7 +310,7 @@ func (st *State) adopt(v gorgonia.Value) (gorgonia.Value, error) {
 			return nil, err
 		}
 	}
-	if err := copyValue(st.value, v); err != nil {
+	if err := Copy(st.value, v); err != nil {
 		return nil, errors.Wrapf(err, "graphops: %q", st.name)
 	}
 	return st.value, st.rebind()

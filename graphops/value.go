@@ -155,8 +155,8 @@ func (b *binding) flush() {
 	}
 }
 
-// copyValue copies the elements of src to dst, which has the same dtype and shape.
-func copyValue(dst, src gorgonia.Value) error {
+// Copy copies the elements of src to dst, which has the same dtype and shape.
+func Copy(dst, src gorgonia.Value) error {
 	var d, s binding
 	to, err := d.bind(dst, src.Dtype(), src.Shape())
 	if err != nil {

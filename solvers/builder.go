@@ -30,7 +30,9 @@ type build struct {
 	grads   []Step                    // as the first rule gets them
 	trial   bool                      // may meet rules that the solver does not know yet
 	updates []graphops.Update
+	when    []graphops.CommitOpt // conditions of some of the updates
 	counts  map[string]Expr
+	adjust  []adjustment       // of the rules that run now
 	met     map[*ruleInfo]bool // in order, which settles the names of rules that cannot be told apart
 	ran     map[*ruleInfo]bool // met, and applied
 	depth   int
@@ -83,6 +85,7 @@ func (b *Builder) Run(r Rule, in []Step) ([]Step, error) {
 func (b *Builder) skip(r Rule) {
 	dry := *b.build
 	dry.g, dry.store, dry.updates, dry.bound = gorgonia.NewGraph(), graphops.NewStore(), nil, nil
+	dry.when, dry.adjust = nil, nil
 	dry.counts, dry.ran = map[string]Expr{}, map[*ruleInfo]bool{}
 	_, _ = (&Builder{&dry, b.rule}).Run(r, nil)
 }
@@ -156,6 +159,16 @@ func (b *Builder) anyName(is func(string) bool) bool {
 // Hyper is a hyperparameter of the rule: the exported float64 field of that name, in snake case. It can be changed between
 // steps (see Solver.Set) and is a scalar.
 func (b *Builder) Hyper(name string) Expr {
+	h := b.hyper(name)
+	for _, a := range b.adjust {
+		if a.name == name && h.Err() == nil {
+			h = a.by(h)
+		}
+	}
+	return h
+}
+
+func (b *Builder) hyper(name string) Expr {
 	full := b.full(name)
 	if n := b.bound[full]; n != nil {
 		b.read[full] = true
@@ -167,7 +180,7 @@ func (b *Builder) Hyper(name string) Expr {
 	}
 	if h := b.s.scheduled(full); h != nil {
 		b.read[full] = true
-		step := b.scalar(b.store.Counter(globalStep))
+		step := b.GlobalStep()
 		if step.Err() != nil {
 			return step
 		}

@@ -37,7 +37,7 @@ func steps(t *testing.T, name, host string, w, d G.Value, n int) []float64 {
 	b := &build{g: g, store: s.store, bound: s.bound, trial: true}
 	b, err = s.build(b, []Step{{Param{"w", wn}, graphops.Of(wn), graphops.Of(dn)}})
 	require.NoError(t, err, name)
-	op, err := graphops.Commit(b.updates, s.commitOptions()...)
+	op, err := graphops.Commit(b.updates, s.commitOptions(b)...)
 	require.NoError(t, err, name)
 	vm := must(graphops.NewMachine(op))
 	for range n {
@@ -98,7 +98,8 @@ func TestEveryRuleOnEveryShape(t *testing.T) {
 // Zero gradients from zero state move nothing and make no NaN, but where that is documented.
 func TestEveryRuleOnZeroGradients(t *testing.T) {
 	moves := map[string]bool{ // decay, averages of the weights, or weights that are made anew from the gradients alone
-		"adafactor": false, "adagrad_da": true, "adamw": true, "conditional_gradient": true, "ftrl": true, "muon": true, "variable_clipping": true,
+		"adafactor": false, "adagrad_da": true, "adamw": true, "conditional_gradient": true, "ftrl": true, "gradient_noise": true, "muon": true,
+		"variable_clipping": true,
 	}
 	for _, p := range own {
 		for _, dt := range []tensor.Dtype{tensor.Float32, tensor.Float64} {

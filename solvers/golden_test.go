@@ -241,6 +241,7 @@ func TestGoldenCoverage(t *testing.T) {
 			}
 		}
 	}
+	sources["gradientnoise"] = map[string]bool{"its numbers, see TestGradientNoiseNumbers": true, "their moments, see TestGradientNoiseMoments": true}
 	sources["barzilaiborwein"]["gorgonia, see TestGorgoniaParity"] = true
 	for _, p := range own {
 		name := New(p.factory()).rules[0].name

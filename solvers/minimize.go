@@ -19,6 +19,9 @@ import (
 // the one before the step, unless it is itself a variable or a view of one. Variables that the loss does not depend on are left out, with a warning of log/slog; if it depends on none
 // that is an error. An error leaves the graph as it was.
 //
+// If the loss has random operations, such as graphops.Dropout, each step of the optim op also makes the next run of their
+// generators another one.
+//
 // A second Minimize, of another loss, on this graph or another, shares slots and counters of parameters of the same name.
 // Each optim op needs a machine of its own.
 func (s *Solver) Minimize(loss *gorgonia.Node, vars ...*gorgonia.Node) (*gorgonia.Node, error) {
@@ -26,6 +29,11 @@ func (s *Solver) Minimize(loss *gorgonia.Node, vars ...*gorgonia.Node) (*gorgoni
 	if err != nil {
 		return nil, err
 	}
+	return graphops.Commit(b.updates, append(s.commitOptions(b), graphops.After(loss), graphops.Label(s.label(vars)))...)
+}
+
+// label names the rules beside the parameters.
+func (s *Solver) label(vars gorgonia.Nodes) func(*gorgonia.Node) string {
 	rules := ""
 	for _, r := range s.rules {
 		if rules != "" {
@@ -37,17 +45,18 @@ func (s *Solver) Minimize(loss *gorgonia.Node, vars ...*gorgonia.Node) (*gorgoni
 	for _, v := range vars {
 		isVar[v] = true
 	}
-	return graphops.Commit(b.updates, append(s.commitOptions(), graphops.After(loss), graphops.Label(func(n *gorgonia.Node) string {
+	return func(n *gorgonia.Node) string {
 		if isVar[n] {
 			return rules
 		}
 		return ""
-	}))...)
+	}
 }
 
 // Updates builds what Minimize builds, without the commit: the list of all new values, as expressions on the graph of the
 // loss. It is for those who want to look at them, differentiate through them (graphops.Expand) or commit them together with
-// others, with graphops.From(s.Store()). The last one counts the run; two lists of one solver have that in common.
+// others, with graphops.From(s.Store()). The last one counts the run; two lists of one solver have that in common, and the updates
+// of generators that both losses use.
 func (s *Solver) Updates(loss *gorgonia.Node, vars ...*gorgonia.Node) ([]graphops.Update, error) {
 	b, err := s.updates(loss, vars)
 	if err != nil {
@@ -67,27 +76,97 @@ func (s *Solver) updates(loss *gorgonia.Node, vars gorgonia.Nodes) (*build, erro
 	if err != nil {
 		return nil, err
 	}
-	s.params.keep(named)
-	names := named.names
-	grads, err := graphops.Gradients(loss, vars, graphops.AllowUnused())
+	nodes, err := graphops.Gradients(loss, vars, graphops.AllowUnused())
 	if err != nil {
 		return nil, err
 	}
+	grads := make([]Gradient, len(vars))
+	for i, n := range nodes {
+		if n != nil {
+			grads[i].Raw = graphops.Of(n)
+		}
+	}
+	runs, err := countRuns(loss)
+	if err != nil {
+		return nil, err
+	}
+	b, err := s.compose(named, vars, grads)
+	if err != nil {
+		return nil, err
+	}
+	b.updates = append(runs, b.updates...)
+	return b, nil
+}
+
+// countRuns are the updates that give the random operations of the loss, such as dropout, other numbers in the next run.
+func countRuns(loss *gorgonia.Node) (updates []graphops.Update, err error) {
+	for _, g := range graphops.Generators(loss) {
+		u, err := g.Update(loss.Graph())
+		if err != nil {
+			return nil, err
+		}
+		updates = append(updates, u)
+	}
+	return updates, nil
+}
+
+// Gradient is what a parameter is trained with. The zero Gradient says that there is none, and leaves the parameter out.
+type Gradient struct {
+	Raw  Expr // the gradient, which Builder.Gradients shows
+	More Expr // added to it in what the first rule gets; the zero Expr: nothing
+}
+
+// Compose is Updates for gradients that are given, one for each variable, instead of those of a loss. The options, which
+// Commit has to get, say which of the updates are made in a run, where rules have conditions (see Builder.When).
+func (s *Solver) Compose(vars gorgonia.Nodes, grads []Gradient) ([]graphops.Update, []graphops.CommitOpt, error) {
+	if len(grads) != len(vars) {
+		return nil, nil, errors.Errorf("solvers: %d gradients for %d variables", len(grads), len(vars))
+	}
+	used := make([]bool, len(vars))
+	for i := range grads {
+		used[i] = grads[i] != Gradient{}
+	}
+	if err := s.Err(); err != nil {
+		return nil, nil, err
+	}
+	named, err := s.checkVars(vars, used)
+	if err != nil {
+		return nil, nil, err
+	}
+	b, err := s.compose(named, vars, grads)
+	if err != nil {
+		return nil, nil, err
+	}
+	return b.updates, s.commitOptions(b), nil
+}
+
+// compose applies the rules to gradients, once all is checked.
+func (s *Solver) compose(named *naming, vars gorgonia.Nodes, grads []Gradient) (*build, error) {
+	s.params.keep(named)
+	b := &build{g: vars[0].Graph(), store: s.store, bound: s.bound, names: named.names}
 	var steps []Step
 	var unused []string
 	for i, v := range vars {
-		if grads[i] != nil {
-			steps = append(steps, Step{Param{names[i], v}, graphops.Of(v), graphops.Of(grads[i])})
-			s.params.form[names[i]] = form{v.Dtype(), v.Shape()}
-		} else {
-			unused = append(unused, names[i])
+		if grads[i] == (Gradient{}) {
+			unused = append(unused, named.names[i])
+			continue
 		}
+		st := Step{Param{named.names[i], v}, graphops.Of(v), grads[i].Raw}
+		b.grads = append(b.grads, st)
+		if grads[i].More != (Expr{}) {
+			st.Delta = st.Delta.Add(grads[i].More)
+		}
+		if err := st.Delta.Err(); err != nil {
+			return nil, errors.Wrapf(err, "solvers: the gradient of %q", st.Param.Name)
+		}
+		steps = append(steps, st)
+		s.params.form[st.Param.Name] = form{v.Dtype(), v.Shape()}
 	}
 	if len(unused) > 0 && !s.warned {
 		s.warned = true
 		slog.Warn("the loss does not depend on some variables, which are left out", "variables", unused)
 	}
-	return s.build(&build{g: loss.Graph(), store: s.store, bound: s.bound, names: names}, steps)
+	return s.build(b, steps)
 }
 
 // check looks at all that can be wrong and returns the names of the parameters.
@@ -97,6 +176,14 @@ func (s *Solver) check(loss *gorgonia.Node, vars gorgonia.Nodes) (*naming, error
 	}
 	used, err := s.checkNodes(loss, vars)
 	if err != nil {
+		return nil, err
+	}
+	return s.checkVars(vars, used)
+}
+
+// checkVars looks at all that does not concern the loss.
+func (s *Solver) checkVars(vars gorgonia.Nodes, used []bool) (*naming, error) {
+	if err := checkInputs(vars); err != nil {
 		return nil, err
 	}
 	model := make([]gorgonia.ValueGrad, len(vars))
@@ -132,24 +219,14 @@ func (s *Solver) checkNodes(loss *gorgonia.Node, vars gorgonia.Nodes) (used []bo
 		return nil, errors.Errorf("solvers: the loss has shape %v, but must be a scalar: reduce it with gorgonia.Sum or gorgonia.Mean", loss.Shape())
 	case !isFloat(loss.Dtype()):
 		return nil, errors.Errorf("solvers: the loss is %v, but must be float32 or float64", loss.Dtype())
-	case len(vars) == 0:
-		return nil, errors.New("solvers: there are no variables to train")
 	}
-	seen := map[*gorgonia.Node]bool{}
-	for i, v := range vars {
-		switch {
-		case v == nil:
-			return nil, errors.Errorf("solvers: variable %d is nil", i)
-		case seen[v]:
-			return nil, errors.Errorf("solvers: variable %q is listed twice", ownName(v))
-		case v.Graph() != loss.Graph():
+	if err := checkInputs(vars); err != nil {
+		return nil, err
+	}
+	for _, v := range vars {
+		if v.Graph() != loss.Graph() {
 			return nil, errors.Errorf("solvers: variable %q is not on the graph of the loss", ownName(v))
-		case !v.IsVar():
-			return nil, errors.Errorf("solvers: variable %q is computed by the graph: only its inputs can be trained", ownName(v))
-		case v.Type() == nil || !isFloat(v.Dtype()):
-			return nil, errors.Errorf("solvers: variable %q is %v, but must be float32 or float64", ownName(v), v.Type())
 		}
-		seen[v] = true
 	}
 	for name, n := range s.bound {
 		if n.Graph() != loss.Graph() {
@@ -166,6 +243,30 @@ func (s *Solver) checkNodes(loss *gorgonia.Node, vars gorgonia.Nodes) (used []bo
 	return used, nil
 }
 
+// checkInputs looks at the variables alone.
+func checkInputs(vars gorgonia.Nodes) error {
+	if len(vars) == 0 {
+		return errors.New("solvers: there are no variables to train")
+	}
+	seen := map[*gorgonia.Node]bool{}
+	for i, v := range vars {
+		switch {
+		case v == nil:
+			return errors.Errorf("solvers: variable %d is nil", i)
+		case seen[v]:
+			return errors.Errorf("solvers: variable %q is listed twice", ownName(v))
+		case v.Graph() == nil || v.Graph() != vars[0].Graph():
+			return errors.Errorf("solvers: variable %q is not on the graph of the others", ownName(v))
+		case !v.IsVar():
+			return errors.Errorf("solvers: variable %q is computed by the graph: only its inputs can be trained", ownName(v))
+		case v.Type() == nil || !isFloat(v.Dtype()):
+			return errors.Errorf("solvers: variable %q is %v, but must be float32 or float64", ownName(v), v.Type())
+		}
+		seen[v] = true
+	}
+	return nil
+}
+
 // trial applies the rules to parameters and gradients of the same form on a graph of their own, with a store of its own, so
 // that whatever a rule refuses is refused before anything is made.
 func (s *Solver) trial(names []string, forms []form, all []string) error {
@@ -174,9 +275,9 @@ func (s *Solver) trial(names []string, forms []form, all []string) error {
 		return err
 	}
 	if !s.expanded { // what is made of checked updates then cannot fail
-		return graphops.Check(p.b.updates)
+		return graphops.Check(p.b.updates, p.b.when...)
 	}
-	_, err = graphops.Commit(p.b.updates, s.commitOptions()...)
+	_, err = graphops.Commit(p.b.updates, s.commitOptions(p.b)...)
 	return err
 }
 
@@ -185,7 +286,10 @@ func (s *Solver) build(b *build, in []Step) (*build, error) {
 	if err := s.validate(); err != nil {
 		return nil, err
 	}
-	b.s, b.grads, b.counts, b.read = s, slices.Clone(in), map[string]Expr{}, map[string]bool{}
+	b.s, b.counts, b.read = s, map[string]Expr{}, map[string]bool{}
+	if b.grads == nil {
+		b.grads = slices.Clone(in)
+	}
 	b.met, b.ran = map[*ruleInfo]bool{}, map[*ruleInfo]bool{}
 	if len(in) == 0 {
 		return nil, errors.New("solvers: there is nothing to train")
@@ -225,8 +329,8 @@ func (s *Solver) build(b *build, in []Step) (*build, error) {
 	return b, b.countStep()
 }
 
-func (s *Solver) commitOptions() []graphops.CommitOpt {
-	opts := []graphops.CommitOpt{graphops.From(s.store)}
+func (s *Solver) commitOptions(b *build) []graphops.CommitOpt {
+	opts := append([]graphops.CommitOpt{graphops.From(s.store)}, b.when...)
 	if s.expanded {
 		opts = append(opts, graphops.Expanded())
 	}

@@ -19,7 +19,8 @@ var optionNames = map[string]string{
 	"initialgradientsquaredaccumulatorvalue": "initialaccumulatorvalue", "initialscale": "initialvalue", "l1regularizationstrength": "l1",
 	"l2regularizationstrength": "l2", "l2shrinkageregularizationstrength": "l2shrinkage", "lr": "learningrate",
 	"lrdecay": "ratedecay", "minlr": "minlearningrate", "muona": "a", "muonb": "b", "muonc": "c",
-	"scheduledecay": "momentumdecay", "usenesterov": "nesterov", "weightdecayrate": "weightdecay",
+	"scheduledecay": "momentumdecay", "stddev": "standarddeviation", "usenesterov": "nesterov",
+	"weightdecayrate": "weightdecay",
 
 	"blocks/adadelta/decayrate": "rho", "blocks/basicrmsprop/decayrate": "rho", "blocks/rmsprop/decayrate": "rho",
 	"optax/rmsprop/decay": "rho", "returnn/rmsprop/decay": "rho", "tf1/rmsprop/decay": "rho", "torch/rmsprop/alpha": "rho",

@@ -32,6 +32,7 @@ var own = []preset{
 	{"filter_not_finite", func() Rule { return NewFilterNotFinite() }},
 	{"ftrl", func() Rule { return NewFtrl() }},
 	{"grad_variance_scaled", func() Rule { return NewGradVarianceScaled() }},
+	{"gradient_noise", func() Rule { return NewGradientNoise(1) }},
 	{"lamb", func() Rule { return NewLAMB() }},
 	{"lion", func() Rule { return NewLion() }},
 	{"momentum", func() Rule { return NewMomentum() }},
@@ -111,6 +112,7 @@ var families = map[string][]preset{
 		{"gradient_clip_global_norm", func() Rule { return NewClipByGlobalNorm(0, func(c *ClipByGlobalNorm) { c.Raw = true }) }},
 		{"gradient_clip_norm", func() Rule { return NewClipByNorm(0) }},
 		{"gradient_nan_inf_filter", func() Rule { return NewFilterNotFinite() }},
+		{"gradient_noise", func() Rule { return NewGradientNoise(0) }},
 		{"gradvariancescaled", func() Rule { return NewGradVarianceScaled() }},
 		{"nadam", func() Rule {
 			return &Nadam{LearningRate: 0.001, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, MomentumDecay: 0.004, Form: "tensorflow"}

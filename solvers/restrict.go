@@ -26,7 +26,6 @@ func (*restrict) Transforms() {}
 
 // Apply implements Rule.
 func (r *restrict) Apply(b *Builder, in []Step) ([]Step, error) {
-	var some []Step
 	named := map[string]bool{}
 	for _, name := range r.names {
 		if !b.anyName(func(known string) bool { return known == name }) {
@@ -34,27 +33,40 @@ func (r *restrict) Apply(b *Builder, in []Step) ([]Step, error) {
 		}
 		named[name] = true
 	}
+	if !slices.ContainsFunc(in, func(s Step) bool { return named[s.Param.Name] }) {
+		b.skip(r.rule)
+		return in, nil
+	}
+	return b.Partly(in, func(p Param) bool { return named[p.Name] }, func(some []Step) ([]Step, error) { return b.Run(r.rule, some) })
+}
+
+// Partly applies something to the steps of some parameters. The others pass unchanged, at their places.
+func (b *Builder) Partly(in []Step, of func(Param) bool, apply func([]Step) ([]Step, error)) ([]Step, error) {
+	var some []Step
 	for _, s := range in {
-		if named[s.Param.Name] {
+		if of(s.Param) {
 			some = append(some, s)
 		}
 	}
 	if some == nil {
-		b.skip(r.rule)
 		return in, nil
 	}
-	done, err := b.Run(r.rule, some)
+	done, err := apply(some)
 	if err != nil {
 		return nil, err
 	}
-	of := map[*gorgonia.Node]Step{}
+	at := map[*gorgonia.Node]Step{}
 	for _, d := range done {
-		of[d.Param.Node] = d
+		at[d.Param.Node] = d
 	}
-	out := slices.Clone(in)
-	for i, s := range out {
-		if d, ok := of[s.Param.Node]; ok {
-			out[i] = d
+	var out []Step
+	for _, s := range in {
+		d, ok := at[s.Param.Node]
+		switch {
+		case ok:
+			out = append(out, d)
+		case !of(s.Param):
+			out = append(out, s)
 		}
 	}
 	return out, nil

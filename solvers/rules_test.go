@@ -115,6 +115,7 @@ func TestSwitchedOff(t *testing.T) {
 		{func() Rule { return NewClipByAverageNorm(0) }, "max_norm", .1},
 		{func() Rule { return NewClipByGlobalNorm(0) }, "max_norm", .1},
 		{func() Rule { return NewZeroByGlobalNorm(0) }, "max_norm", .1},
+		{func() Rule { return NewGradientNoise(0) }, "standard_deviation", .1},
 		{func() Rule { return NewBarzilaiBorwein() }, "clip", 1e-5},
 		{func() Rule { return NewMuon() }, "rms_rate", .3},
 		{func() Rule { return NewYogi() }, "l1", 1},

@@ -1,6 +1,7 @@
 package solvers
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/pkg/errors"
@@ -163,6 +164,9 @@ func (s *Solver) asRule() error {
 	if len(s.schedule) > 0 {
 		return errors.Errorf("solvers: the schedule of %s would be lost in another solver: call Schedule of that one", s.schedule[0].name)
 	}
+	for _, name := range slices.Sorted(maps.Keys(s.bound)) {
+		return errors.Errorf("solvers: the node that %s is bound to would be lost in another solver: call Bind of that one", name)
+	}
 	return nil
 }
 
@@ -176,7 +180,10 @@ func (h *scheduled) at(step Expr) (e Expr, err error) {
 	return h.sch.At(step), nil
 }
 
-// countStep counts the run, whatever the rules do.
+// GlobalStep is the number of runs before this one, over all graphs and Steps of the solver, whatever the rules do in them.
+func (b *Builder) GlobalStep() Expr { return b.scalar(b.store.Counter(globalStep)) }
+
+// countStep counts the run.
 func (b *build) countStep() error {
 	st, err := b.store.Counter(globalStep)
 	if err != nil {

@@ -251,7 +251,7 @@ func (s *Solver) private(names []string, forms []form, all []string, store *grap
 }
 
 func (p *stepPlan) compile(updates []graphops.Update) (*compiled, error) {
-	plan, err := graphops.Compile(updates, graphops.From(p.b.store))
+	plan, err := graphops.Compile(updates, append(slices.Clone(p.b.when), graphops.From(p.b.store))...)
 	if err != nil {
 		return nil, err
 	}

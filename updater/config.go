@@ -1,211 +1,165 @@
 package updater
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-	"io"
-	"maps"
-	"path"
-	"slices"
-	"strconv"
-	"strings"
+	"gorgonia.org/gorgonia"
 
-	"github.com/pkg/errors"
-
-	"optimop/internal/suggest"
-	"optimop/solvers"
+	"optimop/solvers/schedule"
 )
 
-// Config says how to train. Its JSON form has the same keys:
+// Config says how to train. Its JSON and YAML forms have the same keys, those of RETURNN's TensorFlow updater
+// (https://github.com/rwth-i6/returnn) where that has them:
 //
-//	{"optimizer": {"class": "adam", "beta1": 0.8}, "learning_rate": 0.002}
+//	{"optimizer": {"class": "adam", "beta1": 0.8}, "learning_rate": 0.002, "gradient_clip_global_norm": 5}
+//
+// The zero Config is plain gradient descent with its own learning rate. A number that is 0 switches its option off.
+//
+// Gradients are processed in this order, with whatever is switched on: MaximizeGradNorm, accumulation, GradientNoise, GradientClip,
+// GradientClipNorm, GradientClipAvgNorm, GradientClipGlobalNorm, GradientNanInfFilter, GradNormToClipToZero; then the L2 penalty if
+// it is decoupled, and the optimizer. What concerns one variable can be changed for some of them by UpdaterOpts.
 type Config struct {
 	// Optimizer is the registered name of an optimizer ("adam"), or a map[string]any with the name under "class" and options
-	// beside it, named as the fields of the rule in snake case (see solvers.FromConfig), but for the learning rate. In Go it may also be a solvers.Rule, such as a chain; updaters
-	// of one rule share its hyperparameters, those of one *solvers.Solver also its state. Absent, it is plain gradient
-	// descent, "sgd". What only transforms gradients, such as a clip, is no optimizer.
-	Optimizer any `json:"optimizer,omitempty"`
+	// beside it, named as the fields of the rule in snake case (see solvers.FromConfig), but for the learning rate; an option may be
+	// a schedule, {"class": "exponential_decay", …}. The key learning_rate_multiplier multiplies the learning rate. In Go it may
+	// also be a solvers.Rule, such as a chain or a solver, of which the rule is used: updaters of one rule share its
+	// hyperparameters, but no state. Absent, it is plain gradient descent, "sgd". What only transforms gradients is no optimizer.
+	Optimizer any `json:"optimizer"`
 
-	// LearningRate replaces the learning rate of the optimizer, also in a rule or solver that was given. Absent, that is the
+	// Preset is the library whose optimizers plain names mean first: "keras", "torch", "tf1", …; the names in solvers.Names before "/".
+	Preset string `json:"preset"`
+
+	// OptimizerEpsilon is the epsilon of every optimizer that has one and does not give its own. Absent, it is the optimizer's
+	// default. (RETURNN always sets 1e-16.)
+	OptimizerEpsilon *float64 `json:"optimizer_epsilon"`
+
+	// OptimizerUseLocking has no meaning here: an update is one transaction.
+	OptimizerUseLocking bool `json:"optimizer_use_locking"`
+
+	// Momentum is the momentum of every optimizer that has one and does not give its own.
+	Momentum float64 `json:"momentum"`
+
+	// LearningRate replaces the learning rate of all optimizers, also in a rule or solver that was given. Absent, that is each
 	// optimizer's own default.
-	LearningRate *float64 `json:"learning_rate,omitempty"`
+	LearningRate *float64 `json:"learning_rate"`
+
+	// LearningRateSchedule is the learning rate as a function of the global step; in files, learning_rate as an object.
+	LearningRateSchedule schedule.Schedule `json:"-"`
+
+	// DynamicLearningRate multiplies the learning rate, whatever SetLearningRate makes that, by a function of the global step. In
+	// files {"interval": n, "decay": d}, that is d^(s mod n), or a schedule with its class.
+	DynamicLearningRate schedule.Schedule `json:"dynamic_learning_rate"`
+
+	// DecoupleConstraints takes the L2 penalties of UpdaterOpts out of the loss: w ← w − 2·L2·w, before the optimizer's update of
+	// the decayed value, with the gradient at the old one. Otherwise 2·L2·w is a part of the gradient.
+	DecoupleConstraints bool `json:"decouple_constraints"`
+
+	// DecoupleConstraintsFactor, if given, makes that w ← w − f·2·L2·w·(learning rate)/(first learning rate). RETURNN documents it
+	// with 0.025 and does not use it.
+	DecoupleConstraintsFactor *float64 `json:"decouple_constraints_factor"`
+
+	// AccumGradMultipleStep = n updates once in n runs, with the sum of their gradients (see solvers.Accumulate). Global norms are
+	// those of the last run alone.
+	AccumGradMultipleStep int `json:"accum_grad_multiple_step"`
+
+	// GradientAccumulationSteps = n, at least 2, does the same with the mean, as Keras. Only one of the two can be given.
+	GradientAccumulationSteps int `json:"gradient_accumulation_steps"`
+
+	// GradientNoise is the standard deviation of noise that is added: normal, cut at two deviations. Seed seeds it.
+	GradientNoise float64 `json:"gradient_noise"`
+
+	// GradientClip bounds every element (see solvers.ClipByValue), GradientClipNorm the Euclidean norm of each gradient (ClipByNorm),
+	// GradientClipAvgNorm that norm over the number of elements (ClipByAverageNorm), GradientClipGlobalNorm that of all gradients
+	// together, or of those with a tag, as they were before all processing (ClipByGlobalNorm).
+	GradientClip           float64 `json:"gradient_clip"`
+	GradientClipNorm       float64 `json:"gradient_clip_norm"`
+	GradientClipAvgNorm    float64 `json:"gradient_clip_avg_norm"`
+	GradientClipGlobalNorm float64 `json:"gradient_clip_global_norm"`
+
+	// GlobalNormTag lets the global norms be those of the variables with a tag (see VarOptions.Tags). GradientClipGlobalNormTag is the
+	// one for GradientClipGlobalNorm; absent, GlobalNormTag.
+	GlobalNormTag             string `json:"global_norm_tag"`
+	GradientClipGlobalNormTag string `json:"gradient_clip_global_norm_tag"`
+
+	// GradientNanInfFilter makes elements zero that are not finite (FilterNotFinite), GradNormToClipToZero the whole gradient
+	// where the global norm is above it or not finite (ZeroByGlobalNorm).
+	GradientNanInfFilter bool    `json:"gradient_nan_inf_filter"`
+	GradNormToClipToZero float64 `json:"grad_norm_to_clip_to_zero"`
+
+	// MaximizeGradNorm = f subtracts f times the global norm of the gradients from the loss. It may be negative. Every operation
+	// between the variables and the loss must have a second derivative.
+	MaximizeGradNorm float64 `json:"maximize_grad_norm"`
+
+	// LogGradNorm puts the global norm into the summaries; true or, in files, 2.
+	LogGradNorm bool `json:"log_grad_norm"`
+
+	// DebugGradSummaries puts mean, standard deviation, root mean square, norm, maximum and minimum of gradients (after
+	// accumulation, before noise and clips) and of variables into the summaries.
+	DebugGradSummaries bool `json:"debug_grad_summaries"`
+
+	// SummaryInterval = k computes the summaries in every k-th run, from the first; 0: in none, and in every run if LogGradNorm or
+	// DebugGradSummaries is set.
+	SummaryInterval int `json:"summary_interval"`
+
+	// DebugAddCheckNumericsOps checks everything that could make NaN or infinity out of finite numbers: a run in which it does fails,
+	// names it, and writes nothing. DebugAddCheckNumericsOnOutput checks the losses, and the nodes of the option Outputs.
+	DebugAddCheckNumericsOps      bool `json:"debug_add_check_numerics_ops"`
+	DebugAddCheckNumericsOnOutput bool `json:"debug_add_check_numerics_on_output"`
+
+	// DebugSaveUpdaterVars has no meaning here: SaveFile always saves the state of the optimizers.
+	DebugSaveUpdaterVars bool `json:"debug_save_updater_vars"`
+
+	// DeterministicTrain has no meaning here: results never depend on timing or on the number of workers.
+	DeterministicTrain bool `json:"deterministic_train"`
+
+	// SkipNonFiniteSteps skips steps as a whole whose loss or gradients are not finite: nothing but the global step and the
+	// counters of Updater.Skipped is written. MaxSkippedSteps = k lets the k-th such step in a row fail instead; 0: none does.
+	SkipNonFiniteSteps bool `json:"skip_non_finite_steps"`
+	MaxSkippedSteps    int  `json:"max_skipped_steps"`
+
+	// ResetUpdaterVarsModStep = n gives the state of the optimizers its initial values before every n-th run of an epoch, its
+	// first among them; see Updater.StartEpoch.
+	ResetUpdaterVarsModStep int `json:"reset_updater_vars_mod_step"`
+
+	// Seed is where the random numbers of GradientNoise begin, in [0, 2⁵³).
+	Seed int64 `json:"seed"`
+
+	// UpdaterOpts are settings of some variables. Where several concern a variable the last one that has a setting wins; tags add up.
+	UpdaterOpts []VarOptions `json:"updater_opts"`
 }
 
-// ReadConfig reads the JSON form. A key that is unknown or written twice, a wrong type and text after the config are errors;
-// they name the key, and suggest one that is known. Names and values of the optimizer's options are checked too. A null
-// means the same as no key. A chain of rules has no JSON form: set Optimizer in Go.
-func ReadConfig(r io.Reader) (Config, error) {
-	c, err := readConfig(r)
-	if err == nil {
-		var s *solvers.Solver
-		if s, err = c.solver(); err == nil {
-			err = c.setRate(s)
-		}
-	}
-	if err != nil {
-		return Config{}, errors.Wrap(err, "updater: config")
-	}
-	return c, nil
-}
+// VarOptions are settings of the variables that it matches. What is nil is that of the Config.
+type VarOptions struct {
+	// Match is a pattern for names as in path.Match, "decoder/*", or a regular expression between slashes, "/bias$/", that fits anywhere
+	// in the name. A pattern that fits no variable is an error.
+	Match string `json:"match"`
 
-func readConfig(r io.Reader) (c Config, err error) {
-	if r == nil {
-		return c, errors.New("the reader is nil")
-	}
-	text, err := io.ReadAll(r)
-	if err != nil {
-		return c, err
-	}
-	var raw map[string]json.RawMessage
-	if err := json.Unmarshal(text, &raw); err != nil {
-		return c, errors.Wrap(err, "want a JSON object")
-	}
-	if raw == nil {
-		return c, errors.New("want a JSON object, not null")
-	}
-	if err := uniqueKeys(text); err != nil {
-		return c, err
-	}
-	into := map[string]any{"optimizer": &c.Optimizer, "learning_rate": &c.LearningRate}
-	known := slices.Sorted(maps.Keys(into))
-	for _, key := range slices.Sorted(maps.Keys(raw)) {
-		at := into[key]
-		if at == nil {
-			return c, errors.Errorf("%s: unknown key%s", key, suggest.For(key, known))
-		}
-		if err := json.Unmarshal(raw[key], at); err != nil {
-			return c, errors.Wrap(err, key)
-		}
-	}
-	return c, nil
-}
+	// Vars are variables that are meant by themselves, in Go.
+	Vars gorgonia.Nodes `json:"-"`
 
-// uniqueKeys refuses objects with a key twice, of which encoding/json would take the last. The text is valid JSON, so it is
-// not nested deeper than that package allows.
-func uniqueKeys(text []byte) error {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	var path []string
-	var walk func() error
-	walk = func() error {
-		tok, err := d.Token()
-		if err != nil {
-			return err
-		}
-		open, _ := tok.(json.Delim)
-		seen := map[string]bool{}
-		for (open == '{' || open == '[') && d.More() {
-			if open == '{' {
-				key, err := d.Token()
-				if err != nil {
-					return err
-				}
-				name, _ := key.(string)
-				path = append(path, name)
-				if seen[name] {
-					return errors.Errorf("%s: the key is written twice", strings.Join(path, "."))
-				}
-				seen[name] = true
-			}
-			if err := walk(); err != nil {
-				return err
-			}
-			if open == '{' {
-				path = path[:len(path)-1]
-			}
-		}
-		if open != 0 {
-			_, err = d.Token()
-		}
-		return err
-	}
-	return walk()
-}
+	// Tags are groups of variables for the tagged global norms.
+	Tags []string `json:"tags"`
 
-// solver makes the configured solver, with its own learning rate.
-func (c Config) solver(opts ...solvers.Option) (s *solvers.Solver, err error) {
-	switch o := c.Optimizer.(type) {
-	case nil:
-		s, err = solvers.FromConfig("sgd", nil, opts...)
-	case string:
-		s, err = solvers.FromConfig(o, nil, opts...)
-		err = errors.Wrap(err, "optimizer")
-	case map[string]any:
-		s, err = fromMap(o, opts)
-	case *solvers.Solver:
-		if s, err = o, o.Err(); err == nil && s.Optimizes() {
-			for _, f := range opts {
-				f(s)
-			}
-		}
-	case solvers.Rule:
-		s = solvers.New(o, opts...)
-		err = s.Err()
-	default:
-		err = errors.Errorf("optimizer: want a name or an object with \"class\", not %T", o)
-	}
-	if err == nil && !s.Optimizes() {
-		return nil, c.transforms()
-	}
-	return s, err
-}
+	// L2 is the factor of the penalty L2·Σw², which is in no loss that can be read; see Config.DecoupleConstraints.
+	L2 *float64 `json:"l2"`
 
-// transforms is the error of an optimizer that is none.
-func (c Config) transforms() error {
-	what := any("what was given")
-	switch o := c.Optimizer.(type) {
-	case string:
-		what = strconv.Quote(o)
-	case map[string]any:
-		what = fmt.Sprintf("%q", o["class"])
-	}
-	return errors.Errorf("optimizer: %s is no optimizer by itself: it only transforms the gradients of one; chain them in Go, "+
-		"as in solvers.Chain(solvers.NewClipByGlobalNorm(1), solvers.NewSGD())", what)
-}
+	// LearningRateMultiplier and WeightDecayMultiplier multiply the optimizer's learning_rate and weight_decay, and the latter L2.
+	LearningRateMultiplier *float64 `json:"learning_rate_multiplier"`
+	WeightDecayMultiplier  *float64 `json:"weight_decay_multiplier"`
 
-// setRate gives the solver the configured learning rate.
-func (c Config) setRate(s *solvers.Solver) error {
-	if c.LearningRate == nil {
-		return nil
-	}
-	return errors.Wrap(s.Set("learning_rate", *c.LearningRate), "learning_rate")
-}
+	// Optimizer is as in Config. Variables with equal settings share one optimizer and its counters. A map without
+	// "class" means the class of the Config's optimizer, with its defaults and these options.
+	Optimizer any `json:"optimizer"`
 
-func fromMap(o map[string]any, opts []solvers.Option) (*solvers.Solver, error) {
-	options := maps.Clone(o)
-	class, ok := options["class"].(string)
-	switch _, has := options["class"]; {
-	case !has:
-		return nil, errors.Errorf("optimizer.class: missing; it names the optimizer: one of %v", solvers.Optimizers())
-	case !ok:
-		return nil, errors.Errorf("optimizer.class: want a name, not %#v", options["class"])
-	}
-	delete(options, "class")
-	rate := "" // of one of several rules
-	for _, key := range slices.Sorted(maps.Keys(options)) {
-		switch rule, field := path.Split(strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(key))); {
-		case field != "learningrate" && field != "lr":
-		case rule == "":
-			return nil, misplaced(key)
-		default:
-			rate = key
-		}
-	}
-	s, err := solvers.FromConfig(class, options, opts...)
-	var bad *solvers.OptionError
-	switch {
-	case errors.As(err, &bad):
-		return nil, errors.Errorf("optimizer.%s: %s", bad.Option, bad.Problem)
-	case err != nil:
-		return nil, errors.Wrap(err, "optimizer")
-	}
-	if _, err := s.Get("learning_rate"); rate != "" && err == nil { // there is but one
-		return nil, misplaced(rate)
-	}
-	return s, nil
-}
-
-func misplaced(key string) error {
-	return errors.Errorf("optimizer.%s: the learning rate does not belong here; write learning_rate beside optimizer", key)
+	AccumGradMultipleStep     *int     `json:"accum_grad_multiple_step"`
+	GradientAccumulationSteps *int     `json:"gradient_accumulation_steps"`
+	GradientNoise             *float64 `json:"gradient_noise"`
+	GradientClip              *float64 `json:"gradient_clip"`
+	GradientClipNorm          *float64 `json:"gradient_clip_norm"`
+	GradientClipAvgNorm       *float64 `json:"gradient_clip_avg_norm"`
+	GradientClipGlobalNorm    *float64 `json:"gradient_clip_global_norm"`
+	GlobalNormTag             *string  `json:"global_norm_tag"`
+	GradientClipGlobalNormTag *string  `json:"gradient_clip_global_norm_tag"`
+	GradientNanInfFilter      *bool    `json:"gradient_nan_inf_filter"`
+	GradNormToClipToZero      *float64 `json:"grad_norm_to_clip_to_zero"`
+	MaximizeGradNorm          *float64 `json:"maximize_grad_norm"`
+	DebugGradSummaries        *bool    `json:"debug_grad_summaries"`
 }

@@ -1,6 +1,7 @@
 package updater
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -11,46 +12,151 @@ import (
 	"optimop/solvers"
 )
 
-// Updater owns the optim op of a loss. It is for one goroutine at a time.
+// Updater owns the optim op of a loss, or several. It is for one goroutine at a time.
 type Updater struct {
-	loss   *gorgonia.Node
-	vars   gorgonia.Nodes
-	solver *solvers.Solver
-	op     *gorgonia.Node // nil: to be built
-	last   *gorgonia.Node // the last one that was built
+	options
+	cfg      Config
+	losses   []objective // the first is that of New
+	solver   *solvers.Solver
+	pipe     *pipeline
+	settings []*setting // of all variables
+	byNode   map[*gorgonia.Node]*setting
+	stats    stats
+	suspects []string       // what SkipNonFiniteSteps looks at
+	epoch    int            // global step at its start
+	rate     *gorgonia.Node // the effective learning rate
+	op       *gorgonia.Node // nil: to be built
+	last     *gorgonia.Node // the last one that was built
+}
+
+// objective is a loss with its variables.
+type objective struct {
+	loss *gorgonia.Node
+	vars gorgonia.Nodes
 }
 
 // Option is an option of New that has no place in a config file.
 type Option func(*options)
 
-type options struct{ solver []solvers.Option }
+type options struct {
+	solver  []solvers.Option
+	onNew   []func(*gorgonia.Node) error
+	outputs gorgonia.Nodes
+	custom  customUpdates
+	extra   []extraUpdate
+	metas   []MetaLoss
+}
 
-// Expanded makes every primitive of the update a node of the graph (see graphops.Expanded). A *solvers.Solver in the config
-// stays expanded.
+// Expanded makes every primitive of the update a node of the graph (see graphops.Expanded).
 func Expanded() Option {
 	return func(o *options) { o.solver = append(o.solver, solvers.Expanded()) }
+}
+
+// OnNewOptimOp calls f with each optim op that is built, before OptimOp returns it. An error of f is one of OptimOp.
+func OnNewOptimOp(f func(op *gorgonia.Node) error) Option {
+	return func(o *options) {
+		if f != nil {
+			o.onNew = append(o.onNew, f)
+		}
+	}
+}
+
+// Outputs are nodes that DebugAddCheckNumericsOnOutput checks beside the losses.
+func Outputs(nodes ...*gorgonia.Node) Option {
+	return func(o *options) { o.outputs = append(o.outputs, nodes...) }
 }
 
 // New makes an updater. The loss is a float scalar, the variables are float inputs of its graph, and the loss must depend on
 // at least one of them. Everything is checked now; the graph is not touched before the optim op is first asked for.
 func New(loss *gorgonia.Node, vars gorgonia.Nodes, cfg Config, opts ...Option) (*Updater, error) {
-	var o options
+	u := &Updater{cfg: cfg, losses: []objective{{loss, slices.Clone(vars)}}, pipe: newPipeline(cfg)}
 	for _, f := range opts {
 		if f != nil {
-			f(&o)
+			f(&u.options)
 		}
 	}
-	s, err := cfg.solver(o.solver...)
+	if err := cfg.check(); err != nil {
+		return nil, errors.Wrap(err, "updater: config")
+	}
+	u.solver = solvers.New(u.pipe, u.options.solver...)
+	if err := u.settle(u.losses); err != nil {
+		return nil, err
+	}
+	return u, nil
+}
+
+// settle checks losses with their variables and gives all variables their settings; an error changes nothing.
+func (u *Updater) settle(losses []objective) (err error) {
+	p := u.pipe
+	by, all, own, opts, chosen := maps.Clone(p.by), p.all, u.settings, slices.Clone(p.optimizers), maps.Clone(p.chosen)
+	defer func() {
+		if err != nil {
+			u.use(own)
+			p.by, p.all, p.optimizers, p.chosen = by, all, opts, chosen
+			err = errors.Wrap(err, "updater")
+		}
+	}()
+	vars := union(losses)
+	names, err := u.solver.Names(vars...)
 	if err != nil {
-		return nil, errors.Wrap(err, "updater: config")
+		return err
 	}
-	if err := s.Check(loss, vars...); err != nil {
-		return nil, errors.Wrap(err, "updater")
+	settings, err := u.cfg.settle(vars, names)
+	if err != nil {
+		return errors.Wrap(err, "config")
 	}
-	if err := cfg.setRate(s); err != nil {
-		return nil, errors.Wrap(err, "updater: config")
+	if err := p.assign(settings); err != nil {
+		return errors.Wrap(err, "config")
 	}
-	return &Updater{loss: loss, vars: slices.Clone(vars), solver: s}, nil
+	u.use(settings)
+	for _, o := range losses {
+		if err := u.checkLoss(o); err != nil {
+			return err
+		}
+	}
+	if err := u.checkCustom(losses); err != nil {
+		return err
+	}
+	if err := u.startRates(); err != nil {
+		return errors.Wrap(err, "config")
+	}
+	return u.schedule()
+}
+
+// use makes settings those of the updater's variables.
+func (u *Updater) use(settings []*setting) {
+	u.settings, u.byNode = settings, map[*gorgonia.Node]*setting{}
+	for _, s := range settings {
+		u.byNode[s.node] = s
+	}
+}
+
+// checkLoss checks a loss with those of its variables that get gradients.
+func (u *Updater) checkLoss(o objective) error {
+	if o.loss == nil {
+		return errors.New("the loss is nil")
+	}
+	for _, v := range o.vars {
+		if v != nil && v.Graph() != o.loss.Graph() {
+			return errors.Errorf("variable %q is not on the graph of the loss", v.Name())
+		}
+	}
+	if trained := u.trained(o.vars); len(trained) > 0 || len(o.vars) == 0 {
+		return u.solver.Check(o.loss, trained...)
+	}
+	return nil
+}
+
+// union are the variables of all losses, each once.
+func union(losses []objective) (vars gorgonia.Nodes) {
+	for i, o := range losses {
+		for _, v := range o.vars {
+			if i == 0 || !vars.Contains(v) {
+				vars = append(vars, v)
+			}
+		}
+	}
+	return vars
 }
 
 // OptimOp is the optim op: a scalar node that, when a machine runs it, does one training step and counts it. It is built at
@@ -60,7 +166,10 @@ func (u *Updater) OptimOp() (*gorgonia.Node, error) {
 	if u.op != nil {
 		return u.op, nil
 	}
-	op, err := u.solver.Minimize(u.loss, u.vars...)
+	if len(u.losses) == 0 {
+		return nil, errors.New("updater: make it with New")
+	}
+	op, err := u.build()
 	if err != nil {
 		return nil, errors.Wrap(err, "updater")
 	}
@@ -69,59 +178,156 @@ func (u *Updater) OptimOp() (*gorgonia.Node, error) {
 			return nil, err
 		}
 	}
-	u.op, u.last = op, op
+	u.last = op
+	for _, f := range u.onNew {
+		if err := f(op); err != nil {
+			return nil, errors.Wrap(err, "updater: OnNewOptimOp")
+		}
+	}
+	u.op = op
 	return op, nil
 }
 
 // ResetOptimOp forgets the optim op, so that the next call of OptimOp builds a new one. Until then the old one works.
 func (u *Updater) ResetOptimOp() { u.op = nil }
 
-// SetTrainableVars changes the variables. The same list changes nothing; another is checked as in New and resets the optim op.
+// SetTrainableVars changes the variables of New's loss. The same list changes nothing; another is checked as in New and resets the
+// optim op.
 func (u *Updater) SetTrainableVars(vars gorgonia.Nodes) error {
-	if slices.Equal(vars, u.vars) {
+	if len(u.losses) == 0 {
+		return errors.New("updater: make it with New")
+	}
+	if slices.Equal(vars, u.losses[0].vars) {
 		return nil
 	}
-	if err := u.solver.Check(u.loss, vars...); err != nil {
-		return errors.Wrap(err, "updater")
+	return u.change(append([]objective{{u.losses[0].loss, slices.Clone(vars)}}, u.losses[1:]...))
+}
+
+// AddLoss trains variables on a further loss of the same graph, in the same step: a variable that several losses have goes by the sum of
+// their gradients, and everything is one commit. It resets the optim op.
+func (u *Updater) AddLoss(loss *gorgonia.Node, vars ...*gorgonia.Node) error {
+	if len(u.losses) == 0 {
+		return errors.New("updater: make it with New")
 	}
-	u.vars = slices.Clone(vars)
+	if loss == nil || loss.Graph() != u.losses[0].loss.Graph() {
+		return errors.New("updater: the further loss is not on the graph of the first")
+	}
+	return u.change(append(slices.Clone(u.losses), objective{loss, slices.Clone(vars)}))
+}
+
+func (u *Updater) change(losses []objective) error {
+	if err := u.settle(losses); err != nil {
+		return err
+	}
+	u.losses = losses
 	u.ResetOptimOp()
 	return nil
 }
 
-// InitOptimizerVars makes sure that the optim op exists, and sets all slots and counters to their initial values. Variables
-// and hyperparameters stay as they are.
+// InitOptimizerVars makes sure that the optim op exists, and sets all slots and counters of the optimizers to their initial values.
+// Variables, hyperparameters and the global step stay as they are.
 func (u *Updater) InitOptimizerVars() error {
 	if _, err := u.OptimOp(); err != nil {
 		return err
 	}
-	return errors.Wrap(u.solver.Reset(), "updater")
+	return errors.Wrap(u.initState(), "updater")
 }
 
-// NewMachine makes a machine that trains: see graphops.NewMachine. It runs the optim op, the loss, the given nodes, and only
+// initState sets the state back, but for what counts runs.
+func (u *Updater) initState() error {
+	kept := map[string]float64{}
+	for _, name := range counted {
+		if st := u.solver.Store().Lookup(name); st != nil {
+			v, err := st.Value()
+			if err != nil {
+				return err
+			}
+			if kept[name], err = graphops.ScalarValue(v); err != nil {
+				return err
+			}
+		}
+	}
+	if err := u.solver.Reset(); err != nil {
+		return err
+	}
+	for _, name := range counted {
+		if v, ok := kept[name]; ok {
+			if err := u.solver.Store().Lookup(name).Set(v); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// counted are the states that tell what happened in the training, not what an optimizer remembers.
+var counted = []string{globalStep, skippedTotal, skippedInRow, skippedFirst}
+
+// globalStep is the name of the solver's counter of runs.
+const globalStep = "global_step"
+
+// StartEpoch says that the next run is the first of an epoch, which ResetUpdaterVarsModStep counts from.
+func (u *Updater) StartEpoch() error {
+	step, err := u.GlobalStep()
+	if err == nil {
+		u.epoch = step
+	}
+	return err
+}
+
+// GlobalStep is the number of runs of the optim op, also of those that only accumulated gradients or were skipped. It is a part of
+// the saved state.
+func (u *Updater) GlobalStep() (int, error) {
+	step, err := u.solver.GlobalStep()
+	return step, errors.Wrap(err, "updater")
+}
+
+// On makes an updater for a loss on another graph, or another loss of this one, with the same config: a model of another batch size. The two
+// share the rules, their hyperparameters, and the state of variables of the same names; each has its own optim op, machines and summaries. Options other
+// than Expanded, which it inherits, are its own.
+func (u *Updater) On(loss *gorgonia.Node, vars gorgonia.Nodes, opts ...Option) (*Updater, error) {
+	if len(u.losses) == 0 {
+		return nil, errors.New("updater: make it with New")
+	}
+	v := &Updater{cfg: u.cfg, solver: u.solver, pipe: u.pipe, losses: []objective{{loss, slices.Clone(vars)}}}
+	for _, f := range opts {
+		if f != nil {
+			f(&v.options)
+		}
+	}
+	if err := v.settle(v.losses); err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+// CreateOptimOp builds the optim op anew, also where there is one, which is then inert.
+func (u *Updater) CreateOptimOp() (*gorgonia.Node, error) {
+	u.ResetOptimOp()
+	return u.OptimOp()
+}
+
+// NewMachine makes a machine that trains: see graphops.NewMachine. It runs the optim op, the losses, the given nodes, and only
 // what they need.
 func (u *Updater) NewMachine(reads ...*gorgonia.Node) (gorgonia.VM, error) {
 	op, err := u.OptimOp()
 	if err != nil {
 		return nil, err
 	}
-	return graphops.NewMachine(op, append(gorgonia.Nodes{u.loss}, reads...)...)
+	var all gorgonia.Nodes
+	for _, o := range u.losses {
+		all = append(all, o.loss)
+	}
+	return graphops.NewMachine(op, append(all, reads...)...)
 }
 
-// SetLearningRate sets the learning rate from the next step on.
-func (u *Updater) SetLearningRate(v float64) error {
-	return errors.Wrap(u.solver.Set("learning_rate", v), "updater")
-}
-
-// LearningRate is the learning rate of the next step.
-func (u *Updater) LearningRate() (float64, error) {
-	v, err := u.solver.Get("learning_rate")
-	return v, errors.Wrap(err, "updater")
-}
+// Solver is the solver of all rules: for its hyperparameters (Get, Set, Bind, Schedule) and its Store. The state of everything
+// that the updater trains is in it.
+func (u *Updater) Solver() *solvers.Solver { return u.solver }
 
 // Slot is the node of a variable's slot, such as "m"; nil if there is none, or the optim op has not been built.
 func (u *Updater) Slot(v *gorgonia.Node, name string) *gorgonia.Node {
-	if v == nil || u.loss == nil || v.Graph() != u.loss.Graph() {
+	if v == nil || len(u.losses) == 0 || v.Graph() != u.losses[0].loss.Graph() {
 		return nil
 	}
 	return u.solver.Slot(v, name)
@@ -129,12 +335,16 @@ func (u *Updater) Slot(v *gorgonia.Node, name string) *gorgonia.Node {
 
 // SlotNames are the names of the slots that variables have, sorted; none before the optim op is built.
 func (u *Updater) SlotNames() []string {
+	return u.slotNames(func(*graphops.State) bool { return true })
+}
+
+func (u *Updater) slotNames(of func(*graphops.State) bool) []string {
 	var names []string
 	if u.solver == nil {
 		return nil
 	}
 	for _, st := range u.solver.Store().States() {
-		if st.Kind() == graphops.Slot {
+		if st.Kind() == graphops.Slot && st.Param() != "" && of(st) {
 			names = append(names, st.Name()[strings.LastIndexByte(st.Name(), '/')+1:])
 		}
 	}

@@ -35,6 +35,7 @@ var ruleCases = map[string]ruleCase{
 	"clip_by_global_norm":  {more: 4, why: "norm of g"},
 	"clip_by_norm":         {more: 4, why: "norm of g"},
 	"conditional_gradient": {more: 4, why: "norm of g"},
+	"gradient_noise":       {free: "a random number for each element"},
 	"ftrl:power":           {free: "a power of each element", options: map[string]any{"learning_rate_power": -0.7}},
 	"lamb":                 {more: 16, why: "norms of w and of the step, from w, g and two slots"},
 	"muon":                 {why: "a vector, which it gives to Adam"},

@@ -132,6 +132,8 @@ func (p *Program) group(wk *worker, w *work, g int) {
 				next = t
 			}
 			p.accelerated(wk, t, w.addresses[t.at:], w.addresses[next.at:])
+		case t.pass.random != nil:
+			t.pass.random.fill(t.lo, t.hi)
 		case t.pass.typ == Float32:
 			interpret(p, wk, wk.f32, t)
 		default:

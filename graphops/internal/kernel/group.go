@@ -117,6 +117,9 @@ func (p *Program) batchReductions() {
 			visit(cond, p.nodes[i].Args[k])
 		}
 	}
+	for _, i := range p.checks {
+		visit(always, i)
+	}
 	for _, s := range p.stores {
 		visit(max(s.Cond, always), s.Node)
 		if s.Cond >= 0 {

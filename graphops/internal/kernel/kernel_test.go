@@ -96,6 +96,33 @@ func TestIntegers(t *testing.T) {
 	require.EqualError(t, ConflictError{0, 1}, "stores 0 and 1 share memory")
 }
 
+// The first check that is not 0 counts, NaN too, and then nothing is written.
+func TestChecks(t *testing.T) {
+	var b Builder
+	x := vector(&b, 0, 1000)
+	sum := b.Add(Node{Op: Sum, Args: [3]int{x}})
+	b.Check(sum)
+	b.Check(b.Add(Node{Op: Leaf, Leaf: 1}))
+	p := b.Program([]Store{{0, b.Add(Node{Op: Add, Elem: true, Len: 1000, Args: [3]int{x, x}}), -1}, {2, sum, -1}}, nil)
+	data, code, out := make([]float64, 1000), []float64{0}, []float64{7}
+	in := []Array{Of(data), Of(code), Of(out)}
+	for _, c := range []struct {
+		first, code float64
+		want        error
+	}{{0, 0, nil}, {3, 2, RefusedError{0, 3}}, {0, 2, RefusedError{1, 2}}, {0, 0, nil}} {
+		data[999], code[0], out[0] = c.first, c.code, 7
+		require.Equal(t, c.want, p.Run(in, nil))
+		require.Equal(t, c.first, data[999])
+		require.Equal(t, c.want != nil, out[0] == 7)
+		require.Equal(t, c.want == nil, p.Written(0))
+	}
+	data[5] = math.NaN()
+	var e RefusedError
+	require.ErrorAs(t, p.Run(in, nil), &e)
+	require.True(t, math.IsNaN(e.Value))
+	require.EqualError(t, RefusedError{1, 2}, "check 1: 2 is not 0")
+}
+
 // A program in the steady state allocates nothing.
 func TestRunAllocatesNothing(t *testing.T) {
 	var b Builder

@@ -49,6 +49,8 @@ const (
 	SumAlong     // over some axes, which keep length 1; added in float64
 	BroadcastTo  // repeats axes of length 1
 	SingularPair // u·vᵀ of the largest singular value of a matrix
+
+	TruncatedNormal // random numbers of two scalars, the seed and the number of the draw, and of the stream named by Dims
 )
 
 var names = [...]string{
@@ -61,6 +63,7 @@ var names = [...]string{
 	Select: "select",
 	Sum:    "sum", SumSquares: "sumsquares", MaxAll: "maxall", All: "all",
 	MatMul: "matmul", Transpose: "transpose", SumAlong: "sumalong", BroadcastTo: "broadcast", SingularPair: "singularpair",
+	TruncatedNormal: "truncatednormal",
 }
 
 func (o Op) String() string { return names[o] }
@@ -76,7 +79,7 @@ func (o Op) Arity() int {
 		return 2
 	case o == Select:
 		return 3
-	case o == MatMul:
+	case o == MatMul, o == TruncatedNormal:
 		return 2
 	}
 	return 1
@@ -85,8 +88,8 @@ func (o Op) Arity() int {
 // Reduces reports whether o turns all elements of its operand into one float64.
 func (o Op) Reduces() bool { return o >= Sum && o <= All }
 
-// Rearranges reports whether an element of the result of o depends on elements of its operands at other places, so that all
-// of them must be there before.
+// Rearranges reports whether an element of the result of o depends on elements of its operands at other places, or on its own
+// place, so that the result is computed as a whole before the passes that read it.
 func (o Op) Rearranges() bool { return o >= MatMul }
 
 // IsCondition reports whether the result of o is a truth value.

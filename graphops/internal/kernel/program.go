@@ -17,7 +17,7 @@ type Node struct {
 	Args [3]int // indices of earlier nodes, Op.Arity() of them
 	Leaf int    // of a Leaf: the index of its array
 	Bits uint64 // of a Const: math.Float64bits of its value
-	Dims string // of a rearranging operation: see Dims
+	Dims string // of a rearranging operation: see Dims; of TruncatedNormal: the name of the stream
 }
 
 // Store writes the value of a node into an array.
@@ -29,9 +29,14 @@ type Store struct {
 
 // Builder collects nodes, each once.
 type Builder struct {
-	nodes []Node
-	index map[Node]int
+	nodes  []Node
+	index  map[Node]int
+	checks []int
 }
+
+// Check makes every run evaluate scalar node i before it writes anything, and fail where the value is not 0. Of several
+// checks the first in order that is not 0 counts.
+func (b *Builder) Check(i int) { b.checks = append(b.checks, i) }
 
 // Add returns the index of n.
 func (b *Builder) Add(n Node) int {
@@ -50,6 +55,7 @@ func (b *Builder) Add(n Node) int {
 type Program struct {
 	nodes   []Node
 	stores  []Store
+	checks  []int     // nodes
 	scalars []int     // stores of scalar values
 	value   []float64 // by node: of the scalars, in this run
 	known   []bool    // by node: value is of this run
@@ -88,6 +94,7 @@ type pass struct {
 	n      int
 	stores []passStore
 	sums   []result // a pass has stores or results
+	random *normals // or it only fills an array
 
 	// For plain Go: every primitive fills a strip of scratch memory.
 	steps  []step
@@ -139,7 +146,7 @@ func (b *Builder) Program(stores []Store, blas BLAS) *Program {
 }
 
 func (b *Builder) program(stores []Store, blas BLAS, m *machine) *Program {
-	p := &Program{nodes: b.nodes, stores: stores, blas: blas, machine: m, wholeOf: map[int]int{}, forms: map[string]*form{}}
+	p := &Program{nodes: b.nodes, stores: stores, checks: b.checks, blas: blas, machine: m, wholeOf: map[int]int{}, forms: map[string]*form{}}
 	for _, n := range p.nodes {
 		if n.Op == Leaf {
 			p.leaves = max(p.leaves, n.Leaf+1)

@@ -300,7 +300,7 @@ func (r *random) rearrange(s *source, f *family, x int) int {
 		return r.b.Add(Node{Op: op, Elem: true, Type: f.typ, Len: rows * cols, Args: [3]int{a, b}, Dims: Dims(dims...)})
 	}
 	m, k := f.rows, f.cols
-	switch s.pick(4) {
+	switch s.pick(5) {
 	case 0:
 		return n(Transpose, k, m, x, 0, m, k)
 	case 1:
@@ -314,6 +314,9 @@ func (r *random) rearrange(s *source, f *family, x int) int {
 			x = n(MatMul, m, m, x, s.of(f.tensors), m, k, m)
 			return n(BroadcastTo, m, k, n(SumAlong, m, 1, x, 0, m, m, m, 1), 0, m, k, m, 1)
 		}
+	case 3:
+		noise := n(TruncatedNormal, m, k, s.of(r.scalars), s.of(r.scalars), s.pick(2))
+		return r.b.Add(Node{Op: Add, Elem: true, Type: f.typ, Len: m * k, Args: [3]int{noise, x}})
 	}
 	return n(BroadcastTo, m, k, n(SumAlong, m, 1, x, 0, m, k, m, 1), 0, m, k, m, 1)
 }

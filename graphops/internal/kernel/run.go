@@ -15,6 +15,14 @@ func (e IntegerError) Error() string {
 	return fmt.Sprintf("store %d: %v is not an integer", e.Store, e.Value)
 }
 
+// RefusedError says that the value of a check was not 0.
+type RefusedError struct {
+	Check int
+	Value float64
+}
+
+func (e RefusedError) Error() string { return fmt.Sprintf("check %d: %v is not 0", e.Check, e.Value) }
+
 // Run computes the value of every store from the arrays as they are, then writes all of them. in follows the leaf
 // indices. span gives the memory of an array that in[leaf] is only a copy of; nil stands for the arrays' own. An error
 // leaves everything unwritten.
@@ -31,6 +39,12 @@ func (p *Program) Run(in []Array, span func(leaf int) (lo, hi uintptr)) error {
 		p.arrays = p.all
 	}
 	defer p.release()
+	for k, i := range p.checks {
+		if v := p.scalar(i); v != 0 {
+			clear(p.written)
+			return RefusedError{k, v}
+		}
+	}
 	for i, s := range p.stores {
 		p.written[i] = s.Cond < 0 || p.scalar(s.Cond) != 0
 	}

@@ -23,8 +23,11 @@ type whole struct {
 	args  []int // arrays
 	needs []int // whole values that must come before
 	pass  *pass // of an elementwise operand: computes it
-	work  *work
+	work  *work // of that pass, or of random
 	value Array
+
+	random *normals // of TruncatedNormal
+
 	done  bool
 	sums  []float64
 	index counter
@@ -58,7 +61,11 @@ func (p *Program) needWhole(i int) int {
 	}
 	n := p.nodes[i]
 	w := &whole{op: n.Op, value: newArray(n.Type, n.Len)}
-	if n.Op.Rearranges() {
+	switch {
+	case n.Op == TruncatedNormal:
+		w.random = &normals{args: n.Args[:2], stream: Stream(n.Dims), value: w.value}
+		w.work = newWork([]*pass{{store: -1, typ: n.Type, n: n.Len, random: w.random}})
+	case n.Op.Rearranges():
 		w.dims = parseDims(n.Dims)
 		for a := range n.Op.Arity() {
 			arg := n.Args[a]
@@ -103,6 +110,10 @@ func (p *Program) evaluate(k int) {
 	case w.pass != nil:
 		p.prepare(w.pass)
 		p.lay(w.work)
+		p.do(w.work)
+	case w.random != nil:
+		r := w.random
+		r.random = NewRandom(p.scalar(r.args[0]), r.stream, p.scalar(r.args[1]))
 		p.do(w.work)
 	case w.value.Len == 0:
 	case w.value.Type == Float32:

@@ -1,0 +1,233 @@
+package updater
+
+import (
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/pkg/errors"
+	"gorgonia.org/gorgonia"
+
+	"optimop/graphops"
+	"optimop/solvers"
+)
+
+// built is what one building of the optim op makes.
+type built struct {
+	u       *Updater
+	vars    gorgonia.Nodes     // with gradients, or without
+	grads   []solvers.Gradient // of vars
+	nodes   gorgonia.Nodes     // of the gradients
+	updates []graphops.Update
+	opts    []graphops.CommitOpt
+	after   gorgonia.Nodes
+}
+
+// build builds the optim op: gradients, rules, custom and extra updates, checks, summaries, and one commit of them all.
+func (u *Updater) build() (*gorgonia.Node, error) {
+	u.pipe.all = u.settings
+	b := &built{u: u, vars: u.trained(union(u.losses))}
+	for _, o := range u.losses {
+		b.after = append(b.after, o.loss)
+	}
+	for _, f := range []func() error{
+		b.gradients, b.maximize, b.compose, b.extras, b.customs, b.generators, b.effectiveRate, b.numerics, b.skips, b.resets, b.summaries,
+	} {
+		if err := f(); err != nil {
+			return nil, err
+		}
+	}
+	return graphops.Commit(b.updates, append(b.opts, graphops.After(b.after...), graphops.Label(u.label))...)
+}
+
+// graph is that of the losses.
+func (u *Updater) graph() *gorgonia.ExprGraph { return u.losses[0].loss.Graph() }
+
+// label names the optimizer beside each variable.
+func (u *Updater) label(n *gorgonia.Node) string {
+	s := u.of(n)
+	if s == nil {
+		return ""
+	}
+	if u.custom.of(n) != nil {
+		return "custom"
+	}
+	rules, err := u.solver.RuleNames(s.opt.Solver)
+	if err != nil {
+		return ""
+	}
+	return strings.Join(rules, "+")
+}
+
+// gradients adds up those of all losses, and the L2 penalties that are part of the loss.
+func (b *built) gradients() error {
+	b.grads = make([]solvers.Gradient, len(b.vars))
+	for _, o := range b.u.losses {
+		vars := b.u.trained(o.vars)
+		if len(vars) == 0 {
+			continue
+		}
+		grads, err := graphops.Gradients(o.loss, vars, graphops.AllowUnused())
+		if err != nil {
+			return err
+		}
+		for i, v := range vars {
+			if grads[i] != nil {
+				b.add(v, graphops.Of(grads[i]))
+				b.nodes = append(b.nodes, grads[i])
+			}
+		}
+	}
+	if err := b.metaLosses(); err != nil {
+		return err
+	}
+	if b.u.cfg.DecoupleConstraints {
+		return nil
+	}
+	for _, v := range b.vars {
+		if l2 := b.u.of(v).l2(); l2 != 0 {
+			b.add(v, graphops.Of(v).Mul(graphops.Const(2*l2)))
+		}
+	}
+	return nil
+}
+
+// add adds a gradient to that of a variable.
+func (b *built) add(v *gorgonia.Node, g Expr) {
+	i := slices.Index(b.vars, v)
+	if b.grads[i].Raw != (Expr{}) {
+		g = b.grads[i].Raw.Add(g)
+	}
+	b.grads[i].Raw = g
+}
+
+// maximize adds −f times the gradient of the global norm.
+func (b *built) maximize() error {
+	var squares Expr
+	var wrt gorgonia.Nodes
+	for i, v := range b.vars {
+		g := b.grads[i].Raw
+		if g == (Expr{}) {
+			continue
+		}
+		if squares == (Expr{}) {
+			squares = graphops.Const(0)
+		}
+		squares = squares.Add(g.SumSquares())
+		if *b.u.of(v).MaximizeGradNorm != 0 {
+			wrt = append(wrt, v)
+		}
+	}
+	if wrt == nil {
+		return nil
+	}
+	safe := squares.Greater(graphops.Const(0)).Select(squares, one) // the root has no derivative at 0
+	norm, err := graphops.Expand(safe.Sqrt())
+	if err != nil {
+		return errors.Wrap(err, "maximize_grad_norm")
+	}
+	grads, err := graphops.Gradients(norm, wrt, graphops.AllowUnused())
+	if err != nil {
+		return errors.Wrap(err, "maximize_grad_norm: the gradient of the global norm")
+	}
+	for k, v := range wrt {
+		if grads[k] != nil {
+			f := *b.u.of(v).MaximizeGradNorm
+			b.nodes = append(b.nodes, grads[k])
+			b.grads[slices.Index(b.vars, v)].More = graphops.Of(grads[k]).Mul(graphops.Const(-f))
+		}
+	}
+	return nil
+}
+
+// compose applies the rules.
+func (b *built) compose() (err error) {
+	if slices.ContainsFunc(b.grads, func(g solvers.Gradient) bool { return g != solvers.Gradient{} }) {
+		b.updates, b.opts, err = b.u.solver.Compose(b.vars, b.grads)
+		return err
+	}
+	n, err := b.u.stepNode() // all variables have custom updates
+	if err != nil {
+		return err
+	}
+	b.updates = []graphops.Update{{Target: n, Value: graphops.ScalarOf(n).Add(one)}}
+	b.opts = []graphops.CommitOpt{graphops.From(b.u.solver.Store())}
+	return nil
+}
+
+// generators let random operations of the losses draw other numbers in the next run.
+func (b *built) generators() error {
+	for _, g := range graphops.Generators(b.after...) {
+		up, err := g.Update(b.u.graph())
+		if err != nil {
+			return err
+		}
+		b.updates = append(b.updates, up)
+	}
+	return nil
+}
+
+// effectiveRate makes the node of the learning rate.
+func (b *built) effectiveRate() error {
+	b.u.rate = nil
+	if _, err := b.u.rated(); err != nil { // there is none
+		return nil
+	}
+	e, err := b.u.rateExpr()
+	if err != nil {
+		slog.Debug("the learning rate has no node", "reason", err)
+		return nil
+	}
+	b.u.rate, err = graphops.Expand(e.Mul(one)) // a node of its own
+	return err
+}
+
+// numerics checks what could be not finite, before anything is written.
+func (b *built) numerics() error {
+	c, losses := b.u.cfg, slices.Clone(b.after)
+	if c.DebugAddCheckNumericsOnOutput {
+		for _, n := range append(losses, b.u.outputs...) {
+			value := graphops.Of(n)
+			b.opts = append(b.opts, graphops.Refuse(value.IsFinite().All().Select(graphops.Const(0), one), func(float64) error {
+				return errors.Errorf("updater: the output %q is not finite", n.Name())
+			}))
+		}
+	}
+	if !c.DebugAddCheckNumericsOps {
+		return nil
+	}
+	checks, err := graphops.CheckNumerics(append(losses, b.nodes...))
+	if err != nil {
+		return err
+	}
+	b.after = append(b.after, checks...)
+	code := graphops.Const(0)
+	for i := len(b.updates) - 1; i >= 0; i-- {
+		if v := b.updates[i].Value; !v.IsScalar() {
+			code = v.IsFinite().All().Select(code, graphops.Const(float64(i+1)))
+		} else {
+			code = v.IsFinite().Select(code, graphops.Const(float64(i+1)))
+		}
+	}
+	targets := slices.Clone(b.updates)
+	b.opts = append(b.opts, graphops.Refuse(code, func(code float64) error {
+		return errors.Errorf("updater: the new value of %q is not finite", targets[int(code)-1].Target.Name())
+	}))
+	return nil
+}
+
+// resets sets the state of the optimizers back in every n-th run of an epoch.
+func (b *built) resets() error {
+	n := b.u.cfg.ResetUpdaterVarsModStep
+	if n == 0 {
+		return nil
+	}
+	b.opts = append(b.opts, graphops.Before(func() error {
+		step, err := b.u.solver.GlobalStep()
+		if err != nil || (step-b.u.epoch)%n != 0 {
+			return err
+		}
+		return b.u.initState()
+	}))
+	return nil
+}

@@ -1,0 +1,298 @@
+package updater
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pkg/errors"
+	"gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+
+	"optimop/graphops"
+	"optimop/internal/safetensors"
+)
+
+// format is what the metadata of a file call it.
+const format = "optimop updater 1"
+
+// SaveFile writes the values of all variables and the whole state of the optimizers (slots, counters with the global step,
+// hyperparameters, accumulators, the states of random operations) to a file in the safetensors format
+// (https://github.com/huggingface/safetensors), each under its name. The file is written beside its place and then moved there, so that a run
+// that is interrupted leaves the old one. Two variables of one name are an error. What hyperparameters with
+// schedules are is not saved: the global step says it.
+func (u *Updater) SaveFile(path string) error {
+	items, err := u.items()
+	if err != nil {
+		return errors.Wrap(err, "updater: SaveFile")
+	}
+	var tensors []safetensors.Tensor
+	for _, it := range items {
+		t, err := it.tensor()
+		if err != nil {
+			return errors.Wrap(err, "updater: SaveFile")
+		}
+		tensors = append(tensors, t)
+	}
+	kinds := map[string]string{}
+	for _, it := range items {
+		kinds[it.name] = it.kind
+	}
+	text, err := json.Marshal(kinds)
+	if err != nil {
+		return errors.Wrap(err, "updater: SaveFile")
+	}
+	return errors.Wrap(replace(path, func(w io.Writer) error {
+		return safetensors.Write(w, tensors, map[string]string{"format": format, "kinds": string(text)})
+	}), "updater: SaveFile")
+}
+
+// replace writes a file whole or not at all.
+func replace(path string, write func(io.Writer) error) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			os.Remove(f.Name())
+		}
+	}()
+	if err := write(f); err != nil {
+		f.Close()
+		return err
+	}
+	if err := f.Chmod(0o644); err != nil {
+		f.Close()
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// LoadOpt is an option of LoadFile.
+type LoadOpt func(*loadOptions)
+
+type loadOptions struct{ parameters bool }
+
+// ParametersOnly loads the values of the variables and leaves the optimizers' state as it is.
+func ParametersOnly() LoadOpt { return func(o *loadOptions) { o.parameters = true } }
+
+// LoadFile reads what SaveFile wrote, and builds the optim op if there is none. Names, shapes and dtypes must be those of this updater's variables
+// and state: everything that is missing, unexpected or of another form is listed in one error, and then nothing is changed.
+func (u *Updater) LoadFile(path string, opts ...LoadOpt) error {
+	return errors.Wrap(u.loadFile(path, opts), "updater: LoadFile")
+}
+
+func (u *Updater) loadFile(path string, opts []LoadOpt) error {
+	var o loadOptions
+	for _, f := range opts {
+		if f != nil {
+			f(&o)
+		}
+	}
+	if _, err := u.OptimOp(); err != nil {
+		return err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	tensors, meta, err := safetensors.Read(f)
+	if err != nil {
+		return err
+	}
+	if meta["format"] != format {
+		return errors.Errorf("%s is no file of SaveFile: its format is %q", path, meta["format"])
+	}
+	kinds := map[string]string{}
+	if err := json.Unmarshal([]byte(meta["kinds"]), &kinds); err != nil {
+		return errors.Wrapf(err, "%s: the metadata", path)
+	}
+	items, err := u.items()
+	if err != nil {
+		return err
+	}
+	if o.parameters {
+		isState := func(kind string) bool { return kind != kindParameter }
+		items = slices.DeleteFunc(items, func(it item) bool { return isState(it.kind) })
+		tensors = slices.DeleteFunc(tensors, func(t safetensors.Tensor) bool { return isState(kinds[t.Name]) })
+	}
+	set, err := matchUp(items, tensors)
+	if err != nil {
+		return err
+	}
+	for _, f := range set {
+		if err := f(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// The kinds of what a file holds.
+const (
+	kindParameter = "parameter"
+	kindState     = "state"
+)
+
+// item is one thing that is saved.
+type item struct {
+	name, kind string
+	value      gorgonia.Value
+	state      *graphops.State // nil: a variable
+}
+
+// items are the variables and states, in order.
+func (u *Updater) items() (items []item, err error) {
+	if len(u.losses) == 0 {
+		return nil, errors.New("make the updater with New")
+	}
+	seen := map[string]bool{}
+	add := func(it item) error {
+		if seen[it.name] {
+			return errors.Errorf("two things are called %q: give the variables names of their own", it.name)
+		}
+		seen[it.name] = true
+		items = append(items, it)
+		return nil
+	}
+	for _, s := range u.settings {
+		if s.name != s.node.Name() {
+			return nil, errors.Errorf("a variable has no name of its own, so that it is called %q: give it one with gorgonia.WithName", s.name)
+		}
+		if s.node.Value() == nil {
+			return nil, errors.Errorf("variable %q has no value", s.name)
+		}
+		if err := add(item{s.name, kindParameter, s.node.Value(), nil}); err != nil {
+			return nil, err
+		}
+	}
+	states := u.OptimizerVars()
+	for _, o := range u.losses {
+		for _, g := range graphops.Generators(o.loss) {
+			for _, st := range g.States() {
+				if !slices.Contains(states, st) {
+					states = append(states, st)
+				}
+			}
+		}
+	}
+	for _, st := range states {
+		v, err := st.Value()
+		if err != nil {
+			return nil, err
+		}
+		if err := add(item{st.Name(), kindState, v, st}); err != nil {
+			return nil, err
+		}
+	}
+	return items, nil
+}
+
+// tensor is a copy of the value, in the order of its elements.
+func (it item) tensor() (safetensors.Tensor, error) {
+	t := safetensors.Tensor{Name: it.name, Shape: []int(it.value.Shape().Clone())}
+	n := it.value.Shape().TotalSize()
+	switch it.value.Dtype() {
+	case tensor.Float64:
+		t.Data = make([]float64, n)
+	case tensor.Float32:
+		t.Data = make([]float32, n)
+	case tensor.Int64:
+		t.Data = make([]int64, n)
+	default:
+		return t, errors.Errorf("%s is %v, which a file cannot hold", it.name, it.value.Dtype())
+	}
+	return t, errors.Wrap(graphops.Copy(valueOfTensor(t), it.value), it.name)
+}
+
+// valueOfTensor is a value in the memory of a tensor.
+func valueOfTensor(t safetensors.Tensor) gorgonia.Value {
+	if len(t.Shape) > 0 {
+		return tensor.New(tensor.WithShape(t.Shape...), tensor.WithBacking(t.Data))
+	}
+	switch d := t.Data.(type) {
+	case []float64:
+		return (*gorgonia.F64)(&d[0])
+	case []float32:
+		return (*gorgonia.F32)(&d[0])
+	case []int64:
+		return (*gorgonia.I64)(&d[0])
+	}
+	return nil
+}
+
+// assign writes what was read into the value.
+func (it item) assign(t safetensors.Tensor) error { return graphops.Copy(it.value, valueOfTensor(t)) }
+
+// accepts looks at what was read for a hyperparameter.
+func (it item) accepts(t safetensors.Tensor) error {
+	if it.state == nil || it.state.Kind() == graphops.Slot {
+		return nil
+	}
+	v, err := graphops.ScalarValue(valueOfTensor(t))
+	if err == nil {
+		err = it.state.Accepts(v)
+	}
+	return err
+}
+
+// matchUp pairs what is there with what was read, and returns what copies the one into the other.
+func matchUp(items []item, tensors []safetensors.Tensor) (set []func() error, err error) {
+	read := map[string]safetensors.Tensor{}
+	for _, t := range tensors {
+		read[t.Name] = t
+	}
+	var bad []string
+	for _, it := range items {
+		t, ok := read[it.name]
+		delete(read, it.name)
+		if !ok {
+			bad = append(bad, it.name+" is missing")
+			continue
+		}
+		want, err := it.tensor()
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case dtypeName(want.Data) != dtypeName(t.Data):
+			bad = append(bad, it.name+" is "+dtypeName(t.Data)+" there, and "+dtypeName(want.Data)+" here")
+		case !slices.Equal(want.Shape, t.Shape):
+			bad = append(bad, errors.Errorf("%s has shape %v there, and %v here", it.name, t.Shape, want.Shape).Error())
+		default:
+			set = append(set, func() error { return it.assign(t) })
+			if err := it.accepts(t); err != nil {
+				bad = append(bad, err.Error())
+			}
+		}
+	}
+	for _, t := range tensors {
+		if _, left := read[t.Name]; left {
+			bad = append(bad, t.Name+" is unexpected")
+		}
+	}
+	if len(bad) > 0 {
+		return nil, errors.Errorf("nothing was loaded: %s", strings.Join(bad, "; "))
+	}
+	return set, nil
+}
+
+func dtypeName(data any) string {
+	switch data.(type) {
+	case []float32:
+		return "float32"
+	case []float64:
+		return "float64"
+	case []int64:
+		return "int64"
+	}
+	return "of no type that a file can hold"
+}

@@ -1,0 +1,138 @@
+package updater
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/pkg/errors"
+	"gorgonia.org/gorgonia"
+
+	"optimop/graphops"
+)
+
+// Optimizers are the updater's optimizers, in the order in which its variables first needed them.
+func (u *Updater) Optimizers() (all []Optimizer) {
+	for _, o := range u.needed() {
+		all = append(all, o.Optimizer)
+	}
+	return all
+}
+
+// needed are the optimizers of the present variables.
+func (u *Updater) needed() (all []*optimizer) {
+	for _, s := range u.settings {
+		if u.custom.of(s.node) == nil && !slices.Contains(all, s.opt) {
+			all = append(all, s.opt)
+		}
+	}
+	return all
+}
+
+// DefaultOptimizer is that of the Config, for variables that no UpdaterOpts give another. It is an error if there are none.
+func (u *Updater) DefaultOptimizer() (Optimizer, error) {
+	for _, o := range u.needed() {
+		if o.choice == choiceOf(u.cfg.Optimizer) {
+			return o.Optimizer, nil
+		}
+	}
+	return Optimizer{}, errors.New("updater: all variables have optimizers of their own")
+}
+
+// OptimizerOf is the optimizer of a variable.
+func (u *Updater) OptimizerOf(v *gorgonia.Node) (Optimizer, error) {
+	s := u.of(v)
+	if s == nil || u.custom.of(v) != nil {
+		return Optimizer{}, errors.Errorf("updater: no optimizer has the variable %s", nodeName(v))
+	}
+	return s.opt.Optimizer, nil
+}
+
+func nodeName(v *gorgonia.Node) string {
+	if v == nil {
+		return "nil"
+	}
+	return fmt.Sprintf("%q", v.Name())
+}
+
+// VarsOf are those of the given variables that an optimizer updates, in their order; one that the updater does not have is an error.
+func (u *Updater) VarsOf(o Optimizer, vars gorgonia.Nodes) (out gorgonia.Nodes, err error) {
+	for _, v := range vars {
+		own, err := u.OptimizerOf(v)
+		if err != nil {
+			return nil, err
+		}
+		if own.Solver == o.Solver {
+			out = append(out, v)
+		}
+	}
+	return out, nil
+}
+
+// SlotNamesOf are the names of the slots that an optimizer keeps for its variables, sorted: m and v of Adam. There are none before the optim
+// op is built.
+func (u *Updater) SlotNamesOf(o Optimizer) []string {
+	rules, err := u.solver.RuleNames(o.Solver)
+	if err != nil {
+		return nil
+	}
+	return u.slotNames(func(st *graphops.State) bool {
+		path := strings.Split(strings.TrimPrefix(st.Name(), st.Param()+"/"), "/")
+		return slices.Contains(rules, path[0])
+	})
+}
+
+// OptimizerVars are all states of the optimizers, in the order of their making: slots, counters and hyperparameters.
+func (u *Updater) OptimizerVars() []*graphops.State { return slices.Clone(u.solver.Store().States()) }
+
+// Table says how each variable is trained: one line for each, with the patterns of UpdaterOpts that fit it.
+func (u *Updater) Table() string {
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "variable\tdtype\tshape\tmatched\toptimizer\trate\tl2\tdecay\truns\tprocessing\ttags")
+	for _, s := range u.settings {
+		key, rate, decay := s.opt.Key, fmt.Sprintf("×%v", s.opt.rate), fmt.Sprintf("×%v", s.opt.decay)
+		if u.custom.of(s.node) != nil {
+			key, rate, decay = "custom update", "", ""
+		}
+		fmt.Fprintf(w, "%s\t%v\t%v\t%s\t%s\t%s\t%v\t%s\t%s\t%s\t%s\n", s.name, s.node.Dtype(), s.node.Shape(), strings.Join(s.matched, " "),
+			key, rate, *s.L2, decay, s.runs(), s.processing(), strings.Join(s.Tags, " "))
+	}
+	_ = w.Flush() // to memory
+	lines := strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
+	for i, l := range lines {
+		lines[i] = strings.TrimRight(l, " ")
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+func (s *setting) runs() string {
+	switch g := s.steps(); {
+	case g.mean:
+		return fmt.Sprintf("mean of %d", g.n)
+	case g.n > 1:
+		return fmt.Sprintf("sum of %d", g.n)
+	}
+	return "1"
+}
+
+// processing lists what is switched on, in its order.
+func (s *setting) processing() string {
+	var on []string
+	if f := *s.MaximizeGradNorm; f != 0 {
+		on = append(on, fmt.Sprintf("maximize_grad_norm %v", f))
+	}
+	for _, st := range stages {
+		v, tag := st.of(s)
+		if v == 0 {
+			continue
+		}
+		what := fmt.Sprintf("%s %v", strings.TrimPrefix(st.name, "gradient_"), v)
+		if tag != "" {
+			what += " of " + tag
+		}
+		on = append(on, what)
+	}
+	return strings.Join(on, ", ")
+}

@@ -1,0 +1,323 @@
+package updater
+
+import (
+	"math"
+	"path"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pkg/errors"
+	"gorgonia.org/gorgonia"
+
+	"optimop/solvers"
+	"optimop/solvers/schedule"
+)
+
+// check looks at everything that does not depend on the variables.
+func (c Config) check() error {
+	base := c.base()
+	if err := base.check(""); err != nil {
+		return err
+	}
+	for i, o := range c.UpdaterOpts {
+		at := "updater_opts[" + strconv.Itoa(i) + "]."
+		if err := o.check(at); err != nil {
+			return err
+		}
+		if err := base.with(o).accumulation(at); err != nil {
+			return err
+		}
+	}
+	for _, f := range []func() error{c.checkNumbers, c.checkTags, c.checkOptimizers} {
+		if err := f(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c Config) checkNumbers() error {
+	for i, s := range []schedule.Schedule{c.LearningRateSchedule, c.DynamicLearningRate} {
+		if s == nil {
+			continue
+		}
+		if err := schedule.Check(s); err != nil {
+			return errors.Wrap(err, []string{"learning_rate", "dynamic_learning_rate"}[i])
+		}
+	}
+	for _, n := range []struct {
+		key string
+		v   int64
+	}{
+		{"summary_interval", int64(c.SummaryInterval)}, {"max_skipped_steps", int64(c.MaxSkippedSteps)},
+		{"reset_updater_vars_mod_step", int64(c.ResetUpdaterVarsModStep)}, {"seed", c.Seed},
+	} {
+		if n.v < 0 || n.v > 1<<53 {
+			return errors.Errorf("%s is %d; it must be 0 or above, and at most 2⁵³", n.key, n.v)
+		}
+	}
+	if err := within("momentum", &c.Momentum, 0); err != nil {
+		return err
+	}
+	if err := within("optimizer_epsilon", c.OptimizerEpsilon, 0); err != nil {
+		return err
+	}
+	if err := within("decouple_constraints_factor", c.DecoupleConstraintsFactor, 0); err != nil {
+		return err
+	}
+	switch {
+	case c.LearningRate != nil && c.LearningRateSchedule != nil:
+		return errors.New("learning_rate: there is a number and a schedule; for their product use dynamic_learning_rate")
+	case c.DecoupleConstraintsFactor != nil && !c.DecoupleConstraints:
+		return errors.New("decouple_constraints_factor: it has no effect without decouple_constraints")
+	case c.MaxSkippedSteps > 0 && !c.SkipNonFiniteSteps:
+		return errors.New("max_skipped_steps: it has no effect without skip_non_finite_steps")
+	}
+	return nil
+}
+
+// checkTags refuses tags that nobody has, and those that nothing goes by.
+func (c Config) checkTags() error {
+	var have []string
+	for _, o := range c.UpdaterOpts {
+		have = append(have, o.Tags...)
+	}
+	base := c.base()
+	for i, o := range append([]VarOptions{{}}, c.UpdaterOpts...) {
+		at := ""
+		if i > 0 {
+			at = "updater_opts[" + strconv.Itoa(i-1) + "]."
+		}
+		all := base.with(o)
+		for _, t := range []struct {
+			key  string
+			tag  *string
+			base string
+			read bool
+		}{
+			{"global_norm_tag", o.GlobalNormTag, c.GlobalNormTag, *all.GradNormToClipToZero != 0 || *all.GradientClipGlobalNorm != 0},
+			{"gradient_clip_global_norm_tag", o.GradientClipGlobalNormTag, c.GradientClipGlobalNormTag, *all.GradientClipGlobalNorm != 0},
+		} {
+			if i == 0 {
+				t.tag, t.read = &t.base, t.read || len(c.UpdaterOpts) > 0
+			}
+			switch {
+			case t.tag == nil || *t.tag == "":
+			case !slices.Contains(have, *t.tag):
+				return errors.Errorf("%s%s: no updater_opts gives the tag %q to a variable", at, t.key, *t.tag)
+			case !t.read:
+				return errors.Errorf("%s%s: it has no effect without gradient_clip_global_norm or grad_norm_to_clip_to_zero", at, t.key)
+			}
+		}
+	}
+	return nil
+}
+
+// within checks a number that may be absent.
+func within(key string, v *float64, from float64) error {
+	if v == nil || *v >= from && !math.IsInf(*v, 0) {
+		return nil
+	}
+	return errors.Errorf("%s is %v; it must be finite and %v or above", key, *v, from)
+}
+
+// check looks at the settings of some variables by themselves; at begins the keys.
+func (o VarOptions) check(at string) error {
+	if at != "" && o.Match == "" && len(o.Vars) == 0 {
+		return errors.Errorf("%smatch: missing; it says which variables are meant, such as \"*/bias\" or \"/^decoder/\"", at)
+	}
+	if _, err := matcher(o.Match); err != nil {
+		return errors.Wrapf(err, "%smatch", at)
+	}
+	for _, n := range []struct {
+		key  string
+		v    *float64
+		from float64
+	}{
+		{"l2", o.L2, 0}, {"learning_rate_multiplier", o.LearningRateMultiplier, 0}, {"weight_decay_multiplier", o.WeightDecayMultiplier, 0},
+		{"gradient_noise", o.GradientNoise, 0}, {"gradient_clip", o.GradientClip, 0}, {"gradient_clip_norm", o.GradientClipNorm, 0},
+		{"gradient_clip_avg_norm", o.GradientClipAvgNorm, 0}, {"gradient_clip_global_norm", o.GradientClipGlobalNorm, 0},
+		{"grad_norm_to_clip_to_zero", o.GradNormToClipToZero, 0}, {"maximize_grad_norm", o.MaximizeGradNorm, -math.MaxFloat64},
+	} {
+		if err := within(at+n.key, n.v, n.from); err != nil {
+			return err
+		}
+	}
+	return o.accumulation(at)
+}
+
+// accumulation checks what accumulates.
+func (o VarOptions) accumulation(at string) error {
+	sum, mean := valueOf(o.AccumGradMultipleStep), valueOf(o.GradientAccumulationSteps)
+	switch {
+	case sum < 0:
+		return errors.Errorf("%saccum_grad_multiple_step is %d; it must be 0 or above", at, sum)
+	case mean < 0 || mean == 1:
+		return errors.Errorf("%sgradient_accumulation_steps is %d; it must be 0 (off), or 2 or above", at, mean)
+	case sum > 0 && mean > 0:
+		return errors.Errorf("%sgradient_accumulation_steps: accum_grad_multiple_step is given too; the one takes the mean, the other the sum", at)
+	}
+	return nil
+}
+
+func valueOf[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
+// base are the settings of a variable that no VarOptions concern. Each field that Config has too is set.
+func (c Config) base() (o VarOptions) {
+	one := 1.0
+	o.L2, o.LearningRateMultiplier, o.WeightDecayMultiplier = new(float64), &one, &one
+	to, from := reflect.ValueOf(&o).Elem(), reflect.ValueOf(c)
+	for i := range to.NumField() {
+		f := from.FieldByName(to.Type().Field(i).Name)
+		switch at := to.Field(i); {
+		case !f.IsValid():
+		case at.Kind() == reflect.Pointer:
+			at.Set(reflect.New(f.Type()))
+			at.Elem().Set(f)
+		default:
+			at.Set(f)
+		}
+	}
+	return o
+}
+
+// with puts other settings over these, where they have any; tags add up.
+func (o VarOptions) with(other VarOptions) VarOptions {
+	tags := slices.Concat(o.Tags, other.Tags)
+	to, from := reflect.ValueOf(&o).Elem(), reflect.ValueOf(other)
+	for i := range to.NumField() {
+		if f := from.Field(i); !f.IsZero() {
+			to.Field(i).Set(f)
+		}
+	}
+	slices.Sort(tags)
+	o.Tags = slices.Compact(tags)
+	return o
+}
+
+// matcher makes a function of a pattern.
+func matcher(pattern string) (func(name string) bool, error) {
+	if len(pattern) > 1 && strings.HasPrefix(pattern, "/") && strings.HasSuffix(pattern, "/") {
+		re, err := regexp.Compile(pattern[1 : len(pattern)-1])
+		if err != nil {
+			return nil, errors.Errorf("%q is no regular expression: %v", pattern, err)
+		}
+		return re.MatchString, nil
+	}
+	if _, err := path.Match(pattern, ""); err != nil {
+		return nil, errors.Errorf("%q is no pattern: %v", pattern, err)
+	}
+	return func(name string) bool {
+		ok, _ := path.Match(pattern, name)
+		return ok || name == pattern
+	}, nil
+}
+
+// setting is how one variable is trained.
+type setting struct {
+	VarOptions
+	node    *gorgonia.Node
+	name    string   // in the solver
+	matched []string // the patterns, in order
+	opt     *optimizer
+}
+
+// settle finds the settings of variables, of which the solver's names are given.
+func (c Config) settle(vars gorgonia.Nodes, names []string) ([]*setting, error) {
+	all := make([]*setting, len(vars))
+	base := c.base()
+	for i := range vars {
+		all[i] = &setting{VarOptions: base, node: vars[i], name: names[i]}
+	}
+	for k, o := range c.UpdaterOpts {
+		fits, err := matcher(o.Match)
+		if err != nil {
+			return nil, err
+		}
+		hit := false
+		var known []string
+		for i, v := range vars {
+			name := names[i]
+			if own := v.Name(); strings.HasPrefix(name, own+"#") { // the second of that name
+				name = own
+			}
+			known = append(known, name)
+			byName := o.Match != "" && fits(name)
+			if !byName && !o.Vars.Contains(v) {
+				continue
+			}
+			hit = true
+			what := o.Match
+			if !byName {
+				what = "(itself)"
+			}
+			all[i].VarOptions, all[i].matched = all[i].with(o), append(all[i].matched, what)
+		}
+		if !hit {
+			return nil, errors.Errorf("updater_opts[%d].match: %q fits none of the variables %q", k, o.Match, known)
+		}
+	}
+	for i, s := range all {
+		if err := s.accumulation(""); err != nil {
+			return nil, errors.Wrapf(err, "the settings of %q", names[i])
+		}
+	}
+	return all, nil
+}
+
+// steps is how many runs make an update of the variable, and whether of the mean.
+func (s *setting) steps() group {
+	if n := *s.GradientAccumulationSteps; n > 1 {
+		return group{n, true}
+	}
+	return group{max(1, *s.AccumGradMultipleStep), false}
+}
+
+// group are the variables that are updated in the same runs.
+type group struct {
+	n    int
+	mean bool
+}
+
+// clipTag is the tag of the global norm that the clip goes by.
+func (s *setting) clipTag() string {
+	if t := *s.GradientClipGlobalNormTag; t != "" {
+		return t
+	}
+	return *s.GlobalNormTag
+}
+
+// over names the variables with a tag; nil means all.
+func over(all []*setting, tag string) (names []string) {
+	if tag == "" {
+		return nil
+	}
+	for _, s := range all {
+		if slices.Contains(s.Tags, tag) {
+			names = append(names, s.name)
+		}
+	}
+	return names
+}
+
+// checkPreset refuses a preset that no optimizer's name begins with.
+func checkPreset(preset string) error {
+	var known []string
+	for _, name := range solvers.Names() {
+		if family, _, ok := strings.Cut(name, "/"); ok && !slices.Contains(known, family) {
+			known = append(known, family)
+		}
+	}
+	if preset == "" || slices.Contains(known, preset) {
+		return nil
+	}
+	return errors.Errorf("preset: %q is none of %q", preset, known)
+}
