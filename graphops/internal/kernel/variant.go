@@ -21,7 +21,7 @@ type link struct {
 	plus        uintptr // to be added
 }
 
-// form is what variants of like passes share, so that that of many small tensors stays in the cache.
+// form is what variants of like passes share, so that the code of many small tensors stays in the cache.
 type form struct {
 	code    []instruction
 	scalars []int // nodes
