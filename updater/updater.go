@@ -21,9 +21,13 @@ type Updater struct {
 	pipe     *pipeline
 	settings []*setting // of all variables
 	byNode   map[*gorgonia.Node]*setting
+	product
+}
+
+// product is what building the optim op makes.
+type product struct {
 	stats    stats
 	suspects []string       // what SkipNonFiniteSteps looks at
-	epoch    int            // global step at its start
 	rate     *gorgonia.Node // the effective learning rate
 	op       *gorgonia.Node // nil: to be built
 	last     *gorgonia.Node // the last one that was built
@@ -52,7 +56,8 @@ func Expanded() Option {
 	return func(o *options) { o.solver = append(o.solver, solvers.Expanded()) }
 }
 
-// OnNewOptimOp calls f with each optim op that is built, before OptimOp returns it. An error of f is one of OptimOp.
+// OnNewOptimOp calls f with each optim op that is built, before OptimOp returns it; f may use the updater. An error of f is one of
+// OptimOp, and the op is then inert.
 func OnNewOptimOp(f func(op *gorgonia.Node) error) Option {
 	return func(o *options) {
 		if f != nil {
@@ -169,23 +174,33 @@ func (u *Updater) OptimOp() (*gorgonia.Node, error) {
 	if len(u.losses) == 0 {
 		return nil, errors.New("updater: make it with New")
 	}
-	op, err := u.build()
-	if err != nil {
+	old := u.product
+	if err := u.renew(); err != nil {
+		if u.last != old.last {
+			_ = graphops.Supersede(u.last) // it is a commit
+		}
+		u.product = old
 		return nil, errors.Wrap(err, "updater")
 	}
-	if u.last != nil {
-		if err := graphops.Supersede(u.last); err != nil {
-			return nil, err
-		}
+	if old.last != nil {
+		return u.last, graphops.Supersede(old.last)
 	}
-	u.last = op
+	return u.last, nil
+}
+
+// renew builds an optim op and announces it.
+func (u *Updater) renew() error {
+	op, err := u.build()
+	if err != nil {
+		return err
+	}
+	u.op, u.last = op, op
 	for _, f := range u.onNew {
 		if err := f(op); err != nil {
-			return nil, errors.Wrap(err, "updater: OnNewOptimOp")
+			return errors.Wrap(err, "OnNewOptimOp")
 		}
 	}
-	u.op = op
-	return op, nil
+	return nil
 }
 
 // ResetOptimOp forgets the optim op, so that the next call of OptimOp builds a new one. Until then the old one works.
