@@ -276,18 +276,25 @@ func (u *Updater) initState() error {
 }
 
 // counted are the states that tell what happened in the training, not what an optimizer remembers.
-var counted = []string{globalStep, skippedTotal, skippedInRow, skippedFirst}
+var counted = []string{globalStep, epochStart, skippedTotal, skippedInRow, skippedFirst}
 
-// globalStep is the name of the solver's counter of runs.
-const globalStep = "global_step"
+const (
+	globalStep = "global_step" // the solver's counter of runs
+	epochStart = "epoch_start" // the global step at the start of the epoch
+)
 
-// StartEpoch says that the next run is the first of an epoch, which ResetUpdaterVarsModStep counts from.
+// StartEpoch says that the next run is the first of an epoch, which ResetUpdaterVarsModStep counts from. It concerns the updaters of On
+// too, and is a part of the saved state.
 func (u *Updater) StartEpoch() error {
 	step, err := u.GlobalStep()
-	if err == nil {
-		u.epoch = step
+	if err != nil || u.cfg.ResetUpdaterVarsModStep == 0 {
+		return err
 	}
-	return err
+	st, err := u.solver.Store().Counter(epochStart)
+	if err == nil {
+		err = st.Set(float64(step))
+	}
+	return errors.Wrap(err, "updater")
 }
 
 // GlobalStep is the number of runs of the optim op, also of those that only accumulated gradients or were skipped. It is a part of
