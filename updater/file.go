@@ -23,8 +23,11 @@ const format = "optimop updater 1"
 // hyperparameters, accumulators, the states of random operations) to a file in the safetensors format
 // (https://github.com/huggingface/safetensors), each under its name. The file is written beside its place and then moved there, so that a run
 // that is interrupted leaves the old one. Two variables of one name are an error. What hyperparameters with
-// schedules are is not saved: the global step says it.
+// schedules are is not saved: the global step says it. The optim op is built if there is none.
 func (u *Updater) SaveFile(path string) error {
+	if _, err := u.OptimOp(); err != nil {
+		return errors.Wrap(err, "updater: SaveFile")
+	}
 	items, err := u.items()
 	if err != nil {
 		return errors.Wrap(err, "updater: SaveFile")
@@ -175,12 +178,17 @@ func (u *Updater) items() (items []item, err error) {
 		}
 	}
 	states := u.OptimizerVars()
+	var losses gorgonia.Nodes
 	for _, o := range u.losses {
-		for _, g := range graphops.Generators(o.loss) {
-			for _, st := range g.States() {
-				if !slices.Contains(states, st) {
-					states = append(states, st)
-				}
+		losses = append(losses, o.loss)
+	}
+	for _, m := range u.metas {
+		losses = append(losses, m.Loss)
+	}
+	for _, g := range graphops.Generators(losses...) {
+		for _, st := range g.States() {
+			if !slices.Contains(states, st) {
+				states = append(states, st)
 			}
 		}
 	}
