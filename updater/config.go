@@ -132,7 +132,7 @@ type VarOptions struct {
 	// in the name. A pattern that fits no variable is an error.
 	Match string `json:"match"`
 
-	// Vars are variables that are meant by themselves, in Go.
+	// Vars are variables that are meant by themselves, in Go; on another graph (see Updater.On) those of their names.
 	Vars gorgonia.Nodes `json:"-"`
 
 	// Tags are groups of variables for the tagged global norms.

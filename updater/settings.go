@@ -252,7 +252,7 @@ func (c Config) settle(vars gorgonia.Nodes, names []string) ([]*setting, error) 
 			}
 			known = append(known, name)
 			byName := o.Match != "" && fits(name)
-			if !byName && !o.Vars.Contains(v) {
+			if !byName && !o.means(v) {
 				continue
 			}
 			hit = true
@@ -272,6 +272,13 @@ func (c Config) settle(vars gorgonia.Nodes, names []string) ([]*setting, error) 
 		}
 	}
 	return all, nil
+}
+
+// means reports whether a variable is among Vars, or on another graph is one of the same name.
+func (o VarOptions) means(v *gorgonia.Node) bool {
+	return slices.ContainsFunc(o.Vars, func(w *gorgonia.Node) bool {
+		return w == v || w != nil && w.Graph() != v.Graph() && !v.Graph().ByName("").Contains(v) && w.Name() == v.Name()
+	})
 }
 
 // steps is how many runs make an update of the variable, and whether of the mean.
