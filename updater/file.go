@@ -240,16 +240,19 @@ func valueOfTensor(t safetensors.Tensor) gorgonia.Value {
 // assign writes what was read into the value.
 func (it item) assign(t safetensors.Tensor) error { return graphops.Copy(it.value, valueOfTensor(t)) }
 
-// accepts looks at what was read for a hyperparameter.
+// accepts looks at what was read for a hyperparameter or a counter.
 func (it item) accepts(t safetensors.Tensor) error {
 	if it.state == nil || it.state.Kind() == graphops.Slot {
 		return nil
 	}
 	v, err := graphops.ScalarValue(valueOfTensor(t))
-	if err == nil {
-		err = it.state.Accepts(v)
+	switch {
+	case err != nil:
+		return err
+	case it.state.Kind() == graphops.Counter && (v < 0 || v > 1<<53):
+		return errors.Errorf("%s is %v, which no counter can be", it.name, v)
 	}
-	return err
+	return it.state.Accepts(v)
 }
 
 // matchUp pairs what is there with what was read, and returns what copies the one into the other.
