@@ -34,7 +34,7 @@ func model() (g *G.ExprGraph, loss, w, b *G.Node) {
 	return g, loss, w, b
 }
 
-func config(t *testing.T, text string) Config {
+func config(t testing.TB, text string) Config {
 	t.Helper()
 	c, err := ReadConfig(strings.NewReader(text))
 	require.NoError(t, err)
