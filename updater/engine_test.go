@@ -298,3 +298,31 @@ func TestEngineDecayedSet(t *testing.T) {
 		require.InDeltaSlice(t, want, elements(v), 1e-14, v.Name())
 	}
 }
+
+// Further points: equal options share an optimizer, a multiplier outlasts a change of the rate, 0 switches off for a variable.
+func TestEngineSharedOptimizers(t *testing.T) {
+	l := newLinear(tensor.Float64, initial{"a", 0.0}, initial{"b", 0.0}, initial{"c", 0.0})
+	u := must(New(l.loss, l.vars, config(t, `{"learning_rate": 1, "updater_opts": [
+		{"match": "a", "optimizer": {"class": "adam", "beta1": 0.5}}, {"match": "b", "optimizer": {"beta1": 0.5, "class": "adam"}},
+		{"match": "c", "optimizer": {"class": "adam"}}]}`)))
+	all := u.Optimizers()
+	require.Len(t, all, 2)
+	require.Equal(t, l.vars[:2], must(u.VarsOf(all[0], l.vars)))
+	require.Equal(t, all[0], must(u.OptimizerOf(l.vars[1])))
+	l.run(t, must(u.NewMachine()), 1.0, -2.0, 3.0)
+	require.Equal(t, 1.0, counter(t, u, "adam/step"))
+	require.InDeltaSlice(t, []float64{-1, 1, -1}, []float64{elements(l.vars[0])[0], elements(l.vars[1])[0], elements(l.vars[2])[0]}, 1e-7)
+}
+
+func TestEngineMultipliers(t *testing.T) {
+	l := newLinear(tensor.Float64, initial{"a", 0.0}, initial{"b", 0.0})
+	u := must(New(l.loss, l.vars, config(t, `{"optimizer": {"class": "sgd", "learning_rate_multiplier": 2}, "learning_rate": 1, "gradient_clip": 1,
+		"updater_opts": [{"match": "a", "learning_rate_multiplier": 3, "gradient_clip": 0}]}`)))
+	vm := must(u.NewMachine())
+	l.run(t, vm, 2.0, 2.0)
+	require.Equal(t, []float64{-12, -2}, append(elements(l.vars[0]), elements(l.vars[1])...))
+	require.NoError(t, u.SetLearningRate(.5))
+	l.run(t, vm, 2.0, 2.0)
+	require.Equal(t, []float64{-18, -3}, append(elements(l.vars[0]), elements(l.vars[1])...))
+	require.Equal(t, .5, must(u.LearningRate())) // without multipliers
+}

@@ -1,6 +1,7 @@
 package updater
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -80,6 +81,8 @@ var processingCases = []processingCase{
 	{"a NaN in the global norm", plainly + `"gradient_clip_global_norm": 1, "gradient_nan_inf_filter": true`,
 		[]initial{{"a", []float64{1, 2}}, {"b", 3.0}}, [][]any{{[]float64{nan, 1}, 1.}, {[]float64{0, 0}, .5}},
 		[][]float64{{1, 2, 3}, {1, 2, 2.5}}, nil},
+	{"an infinite global norm", plainly + `"gradient_clip_global_norm": 1`, []initial{{"a", []float64{1, 2}}, {"b", 3.0}},
+		[][]any{{[]float64{math.Inf(1), 1}, 1.}}, [][]float64{{nan, nan, nan}}, nil},
 	{"a NaN that is filtered", plainly + `"gradient_nan_inf_filter": true`, []initial{{"a", []float64{1, 2}}, {"b", 3.0}},
 		[][]any{{[]float64{nan, 1}, 1.}}, [][]float64{{1, 1, 2}}, nil},
 }

@@ -91,7 +91,8 @@ func TestScenarioGradientDescent(t *testing.T) {
 
 func TestScenarioCustomUpdate(t *testing.T) {
 	l := newLinear(tensor.Float64, initial{"w", 4.0})
-	u := must(New(l.loss, l.vars, Config{LearningRate: new(1000.0)}, CustomUpdate(l.vars[0], func(old Expr) Expr { return old.Add(graphops.Const(13)) })))
+	u := must(New(l.loss, l.vars, Config{LearningRate: new(1000.0)},
+		CustomUpdate(l.vars[0], func(old Expr) Expr { return old.Add(graphops.Const(13)) })))
 	l.run(t, must(u.NewMachine()), 1.0)
 	require.Equal(t, []float64{17}, elements(l.vars[0]))
 }
