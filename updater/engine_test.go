@@ -2,6 +2,7 @@ package updater
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -325,4 +326,25 @@ func TestEngineMultipliers(t *testing.T) {
 	l.run(t, vm, 2.0, 2.0)
 	require.Equal(t, []float64{-18, -3}, append(elements(l.vars[0]), elements(l.vars[1])...))
 	require.Equal(t, .5, must(u.LearningRate())) // without multipliers
+}
+
+// A gradient that is not finite costs its step, not the model; the third in a row is an error, and a good one starts the count anew.
+func TestEngineNonFiniteSteps(t *testing.T) {
+	l := newLinear(tensor.Float32, initial{"w", 0.0})
+	u := must(New(l.loss, l.vars, config(t, `{"optimizer": "adam", "learning_rate": 0.1, "skip_non_finite_steps": true, "max_skipped_steps": 3}`)))
+	vm := must(u.NewMachine())
+	for i, g := range []float64{2, nan, nan, 2, nan, nan} {
+		l.run(t, vm, g)
+		total, row, what, err := u.Skipped()
+		require.NoError(t, err)
+		require.Equal(t, [][]int{{0, 0}, {1, 1}, {2, 2}, {2, 0}, {3, 1}, {4, 2}}[i], []int{total, row})
+		if row > 0 {
+			require.Equal(t, "the loss", what) // w·g is NaN too
+		}
+	}
+	require.NoError(t, G.Let(l.grads[0], float32(math.Inf(1))))
+	require.ErrorContains(t, vm.RunAll(), "not finite")
+	require.InDelta(t, -.2, elements(l.vars[0])[0], 1e-6)
+	require.Equal(t, 2.0, counter(t, u, "adam/step"))
+	require.Equal(t, 6, must(u.GlobalStep()))
 }
