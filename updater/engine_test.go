@@ -181,18 +181,18 @@ func TestEngineConditionalLayer(t *testing.T) {
 	}
 }
 
-// A Tikhonov penalty of a hidden layer's input as a meta loss.
+// A penalty of the first weights as a meta loss.
 func TestEngineMetaLoss(t *testing.T) {
 	n := newNet(tensor.Float64)
-	tikhonov := must(G.Mean(must(G.Square(must(G.Add(n.vars[0], n.vars[0]))))))
-	u, err := New(n.loss, n.vars, config(t, `{"learning_rate": 0.1}`), WithMetaLoss("tikhonov", tikhonov, .5))
+	penalty := must(G.Mean(must(G.Square(must(G.Add(n.vars[0], n.vars[0]))))))
+	u, err := New(n.loss, n.vars, config(t, `{"learning_rate": 0.1}`), WithMetaLoss("penalty", penalty, .5))
 	require.NoError(t, err)
-	require.Equal(t, []MetaLoss{{"tikhonov", tikhonov, .5}}, u.MetaLosses())
-	vm := must(u.NewMachine(tikhonov))
+	require.Equal(t, []MetaLoss{{"penalty", penalty, .5}}, u.MetaLosses())
+	vm := must(u.NewMachine(penalty))
 	var costs []float64
 	for range 5 {
 		train(t, n, vm, 1)
-		costs = append(costs, elements(tikhonov)[0])
+		costs = append(costs, elements(penalty)[0])
 	}
 	require.Less(t, costs[4], costs[0])
 }

@@ -15,8 +15,8 @@ import (
 
 // Where RETURNN's updater surprises, or is wrong, and what is done here instead: one test for each of these points.
 
-// path1 is what runs with given gradients make of a variable that begins at 0, with a config.
-func path1(t *testing.T, text string, grads ...float64) (w []float64, u *Updater) {
+// follow is what runs with given gradients make of a variable that begins at 0, with a config.
+func follow(t *testing.T, text string, grads ...float64) (w []float64, u *Updater) {
 	t.Helper()
 	l := newLinear(tensor.Float64, initial{"w", 0.0})
 	u, err := New(l.loss, l.vars, config(t, text))
@@ -57,9 +57,9 @@ func TestQuirkDecayFactorIsUnused(t *testing.T) {
 
 // 2. A name as the optimizer is refused there.
 func TestQuirkOptimizerAsString(t *testing.T) {
-	want, _ := path1(t, `{"optimizer": {"class": "adam"}, "learning_rate": 0.1}`, 1, -3)
+	want, _ := follow(t, `{"optimizer": {"class": "adam"}, "learning_rate": 0.1}`, 1, -3)
 	for _, name := range []string{"adam", "Adam", "AdamOptimizer", "ADAMOPTIMIZER"} {
-		got, _ := path1(t, `{"optimizer": "`+name+`", "learning_rate": 0.1}`, 1, -3)
+		got, _ := follow(t, `{"optimizer": "`+name+`", "learning_rate": 0.1}`, 1, -3)
 		require.Equal(t, want, got, name)
 	}
 }
@@ -113,7 +113,7 @@ func TestQuirkFirstFactorOfMaximizeGradNorm(t *testing.T) {
 // 6. The global norm is that of the last gradient, not of the accumulated ones; so it is here.
 func TestQuirkNormOfTheLastOfAccumulated(t *testing.T) {
 	const text = `{"learning_rate": 1, "accum_grad_multiple_step": 2, "grad_norm_to_clip_to_zero": 10}`
-	got, _ := path1(t, text, 50, .5, .5, 50)
+	got, _ := follow(t, text, 50, .5, .5, 50)
 	require.Equal(t, []float64{0, -50.5, -50.5, -50.5}, got)
 }
 
@@ -121,8 +121,8 @@ func TestQuirkNormOfTheLastOfAccumulated(t *testing.T) {
 func TestQuirkTimeOfSharedOptimizer(t *testing.T) {
 	const adam = `"optimizer": "adam", "learning_rate": 0.1`
 	grads := []float64{1, -3, 2, 2}
-	a, _ := path1(t, `{`+adam+`}`, grads...)
-	b, u := path1(t, `{`+adam+`, "accum_grad_multiple_step": 2}`, grads...)
+	a, _ := follow(t, `{`+adam+`}`, grads...)
+	b, u := follow(t, `{`+adam+`, "accum_grad_multiple_step": 2}`, grads...)
 	require.Equal(t, 2.0, counter(t, u, "adam/step"))
 	l := newLinear(tensor.Float64, initial{"a", 0.0}, initial{"b", 0.0}, initial{"c", 0.0})
 	u = must(New(l.loss, l.vars, config(t, `{`+adam+`, "updater_opts": [{"match": "b", "accum_grad_multiple_step": 2}]}`)))
@@ -153,17 +153,17 @@ func TestQuirkStateOfAMSGrad(t *testing.T) {
 
 // 9. The time of Keras' optimizers stays 1. With equal gradients a step of Adamax is the learning rate, if time goes on.
 func TestQuirkTimeOfKerasOptimizers(t *testing.T) {
-	got, u := path1(t, `{"preset": "returnn", "optimizer": "adamax", "optimizer_epsilon": 0, "learning_rate": 0.1}`, 2, 2, 2)
+	got, u := follow(t, `{"preset": "returnn", "optimizer": "adamax", "optimizer_epsilon": 0, "learning_rate": 0.1}`, 2, 2, 2)
 	require.InDeltaSlice(t, []float64{-.1, -.2, -.3}, got, 1e-14)
 	require.Equal(t, 3.0, counter(t, u, "adamax/step"))
-	_, u = path1(t, `{"preset": "returnn", "optimizer": "nadamkeras"}`, 2, 2, 2)
+	_, u = follow(t, `{"preset": "returnn", "optimizer": "nadamkeras"}`, 2, 2, 2)
 	require.Equal(t, 3.0, counter(t, u, "nadam/step"))
 }
 
 // 10. CustomAdam makes its powers of β anew in each step, and rows that are used twice are undefined.
 func TestQuirkCustomAdam(t *testing.T) {
 	const text = `{"preset": "returnn", "optimizer": "customadam", "optimizer_epsilon": 0, "learning_rate": 0.1}`
-	got, _ := path1(t, text, 2, 2, 2)
+	got, _ := follow(t, text, 2, 2, 2)
 	require.InDeltaSlice(t, []float64{-.1, -.2, -.3}, got, 1e-14)
 	loss, table := embedding(tensor.Float64, false)
 	u := must(New(loss, G.Nodes{table}, config(t, `{"preset": "returnn", "optimizer": "customadam"}`)))
@@ -211,17 +211,17 @@ func TestQuirkResetsWithinEpochs(t *testing.T) {
 
 // 14. Nothing is trained before the learning rate is set: it is 0.
 func TestQuirkLearningRateIsNotSet(t *testing.T) {
-	got, u := path1(t, `{}`, 1)
+	got, u := follow(t, `{}`, 1)
 	require.Equal(t, []float64{-.01}, got)
 	require.Equal(t, .01, must(u.LearningRate()))
-	got, _ = path1(t, `{"learning_rate": 0}`, 1)
+	got, _ = follow(t, `{"learning_rate": 0}`, 1)
 	require.Zero(t, got[0])
 }
 
 // 15. sgd is the optimizer of Keras. Without momentum it is plain descent; with it a change of the rate comes late.
 func TestQuirkSGD(t *testing.T) {
 	for _, text := range []string{`"optimizer": "sgd"`, `"preset": "returnn", "optimizer": "sgd"`, `"optimizer": "returnn/gradientdescent"`} {
-		got, _ := path1(t, `{"learning_rate": 0.5, `+text+`}`, 1, -3, 2)
+		got, _ := follow(t, `{"learning_rate": 0.5, `+text+`}`, 1, -3, 2)
 		require.Equal(t, []float64{-.5, 1, 0}, got, text)
 	}
 	for _, c := range []struct {
@@ -295,8 +295,8 @@ func TestQuirkStateIsNotSaved(t *testing.T) {
 	const text = `{"optimizer": "adam", "learning_rate": 0.1, "accum_grad_multiple_step": 2, "gradient_noise": 0.1}`
 	file := filepath.Join(t.TempDir(), "state.safetensors")
 	grads := []float64{1, -3, 2, 2, .5, 1, 1, 7}
-	want, _ := path1(t, text, grads...)
-	_, u := path1(t, text, grads[:3]...) // in the middle of a group
+	want, _ := follow(t, text, grads...)
+	_, u := follow(t, text, grads[:3]...) // in the middle of a group
 	require.NoError(t, u.SaveFile(file))
 	l := newLinear(tensor.Float64, initial{"w", 5.0})
 	u = must(New(l.loss, l.vars, config(t, text)))

@@ -48,8 +48,7 @@ func newNet(dt tensor.Dtype) *net {
 }
 
 func (n *net) matrix(dt tensor.Dtype, name string, rows, cols int, x []float64) *G.Node {
-	v := in(dt, x).(*tensor.Dense)
-	must(0, v.Reshape(rows, cols))
+	v := tensor.New(tensor.WithShape(rows, cols), tensor.WithBacking(in(dt, x).(*tensor.Dense).Data()))
 	return G.NewMatrix(n.g, dt, G.WithShape(rows, cols), G.WithName(name), G.WithValue(v))
 }
 
@@ -62,7 +61,7 @@ func waves(n int, scale float64) []float64 {
 	return x
 }
 
-// elements of all variables.
+// elements are those of all variables.
 func (n *net) elements() (all [][]float64) {
 	for _, v := range n.vars {
 		all = append(all, elements(v))
@@ -70,7 +69,7 @@ func (n *net) elements() (all [][]float64) {
 	return all
 }
 
-// updaterOf makes the updater of a net, and its machine.
+// updater makes the updater of the net, and its machine.
 func (n *net) updater(t *testing.T, text string, opts ...Option) (*Updater, G.VM) {
 	t.Helper()
 	u, err := New(n.loss, n.vars, config(t, text), opts...)
