@@ -75,7 +75,7 @@ type Config struct {
 	GradientClipGlobalNorm float64 `json:"gradient_clip_global_norm"`
 
 	// GlobalNormTag lets the global norms be those of the variables with a tag (see VarOptions.Tags). GradientClipGlobalNormTag is the
-	// one for GradientClipGlobalNorm; absent, GlobalNormTag.
+	// one for GradientClipGlobalNorm; absent, or here empty, GlobalNormTag. In VarOptions an empty tag means all variables.
 	GlobalNormTag             string `json:"global_norm_tag"`
 	GradientClipGlobalNormTag string `json:"gradient_clip_global_norm_tag"`
 
