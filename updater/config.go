@@ -21,7 +21,7 @@ type Config struct {
 	// beside it, named as the fields of the rule in snake case (see solvers.FromConfig), but for the learning rate; an option may be
 	// a schedule, {"class": "exponential_decay", …}. The key learning_rate_multiplier multiplies the learning rate. In Go it may
 	// also be a solvers.Rule, such as a chain or a solver, of which the rule is used: updaters of one rule share its
-	// hyperparameters, but no state. Absent, it is plain gradient descent, "sgd". What only transforms gradients is no optimizer.
+	// hyperparameters, but no state. Absent, it is "sgd", plain gradient descent. What only transforms gradients is no optimizer.
 	Optimizer any `json:"optimizer"`
 
 	// Preset is the library whose optimizers plain names mean first: "keras", "torch", "tf1", …; the names in solvers.Names before "/".
