@@ -117,10 +117,12 @@ func (u *Updater) settle(losses []objective) (err error) {
 	if err := u.checkCustom(losses); err != nil {
 		return err
 	}
-	if err := u.startRates(); err != nil {
-		return errors.Wrap(err, "config")
+	for _, f := range []func() error{u.startRates, u.schedule, u.startDecay} {
+		if err := f(); err != nil {
+			return errors.Wrap(err, "config")
+		}
 	}
-	return u.schedule()
+	return nil
 }
 
 // use makes settings those of the updater's variables.
