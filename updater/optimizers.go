@@ -86,7 +86,7 @@ func (c Config) optimizer(choice any, path string) (*optimizer, error) {
 	given := map[string]any{}
 	switch x := choice.(type) {
 	case nil:
-		o.Solver, err = solvers.FromConfig("sgd", nil)
+		o.Solver, err = c.named("sgd", nil, path)
 	case string:
 		o.Solver, err = c.named(x, nil, path)
 	case map[string]any:

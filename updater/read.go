@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
 	"github.com/pkg/errors"
 
 	"optimop/internal/convert"
@@ -106,8 +108,42 @@ func toJSON(text []byte) (_ []byte, err error) {
 	if bad.why != "" {
 		return nil, errors.Errorf("%s: %s", strings.TrimPrefix(bad.at.GetPath(), "$."), bad.why)
 	}
-	text, err = yaml.YAMLToJSON(text)
+	ast.Walk(exponents{}, file.Docs[0].Body)
+	var v any
+	if err := yaml.NodeToValue(file.Docs[0].Body, &v, yaml.UseOrderedMap()); err != nil {
+		return nil, errors.Wrap(err, "bad YAML")
+	}
+	text, err = yaml.MarshalWithOptions(v, yaml.JSON())
 	return text, errors.Wrap(err, "bad YAML")
+}
+
+// exponents makes 1e-8 the number that it is in YAML 1.2. The parser knows only that with a point, 1.0e-8, from YAML 1.1.
+type exponents struct{}
+
+var exponent = regexp.MustCompile(`^[-+]?[0-9]+[eE][-+]?[0-9]+$`)
+
+// Visit implements ast.Visitor.
+func (e exponents) Visit(n ast.Node) ast.Visitor {
+	number := func(v ast.Node) ast.Node {
+		s, ok := v.(*ast.StringNode)
+		if !ok || s.Token.Type != token.StringType || !exponent.MatchString(s.Value) { // quoted, too
+			return v
+		}
+		x, err := strconv.ParseFloat(s.Value, 64)
+		if err != nil {
+			return v
+		}
+		return &ast.FloatNode{BaseNode: s.BaseNode, Token: s.Token, Value: x}
+	}
+	switch n := n.(type) {
+	case *ast.MappingValueNode:
+		n.Value = number(n.Value)
+	case *ast.SequenceNode:
+		for i := range n.Values {
+			n.Values[i] = number(n.Values[i])
+		}
+	}
+	return e
 }
 
 // refused is the first thing in a YAML text that has no JSON form, or can make a small text a huge one.

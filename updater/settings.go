@@ -171,7 +171,8 @@ func valueOf[T any](p *T) (v T) {
 	return v
 }
 
-// base are the settings of a variable that no VarOptions concern. Each field that Config has too is set.
+// base are the settings of a variable that no VarOptions concern. Each field that Config has too is set, but for the
+// tag of clips if it is that of GlobalNormTag.
 func (c Config) base() (o VarOptions) {
 	one := 1.0
 	o.L2, o.LearningRateMultiplier, o.WeightDecayMultiplier = new(float64), &one, &one
@@ -186,6 +187,9 @@ func (c Config) base() (o VarOptions) {
 		default:
 			at.Set(f)
 		}
+	}
+	if c.GradientClipGlobalNormTag == "" { // that of GlobalNormTag
+		o.GradientClipGlobalNormTag = nil
 	}
 	return o
 }
@@ -297,11 +301,14 @@ type group struct {
 
 // clipTag is the tag of the global norm that the clip goes by.
 func (s *setting) clipTag() string {
-	if t := *s.GradientClipGlobalNormTag; t != "" {
-		return t
+	if t := s.GradientClipGlobalNormTag; t != nil {
+		return *t
 	}
 	return *s.GlobalNormTag
 }
+
+// quote makes a name the pattern (see path.Match) that fits it alone.
+var quote = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
 
 // over names the variables with a tag; nil means all.
 func over(all []*setting, tag string) (names []string) {
@@ -310,7 +317,7 @@ func over(all []*setting, tag string) (names []string) {
 	}
 	for _, s := range all {
 		if slices.Contains(s.Tags, tag) {
-			names = append(names, s.name)
+			names = append(names, quote.Replace(s.name))
 		}
 	}
 	return names

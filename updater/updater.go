@@ -114,18 +114,18 @@ func (u *Updater) settle(losses []objective) (err error) {
 		return errors.Wrap(err, "config")
 	}
 	u.use(settings)
-	for _, o := range losses {
-		if err := u.checkLoss(o); err != nil {
-			return err
-		}
+	if err := u.checkLosses(losses, vars); err != nil {
+		return err
 	}
 	if err := u.checkCustom(losses); err != nil {
 		return err
 	}
-	if err := u.startRates(); err != nil {
-		return errors.Wrap(err, "config")
+	for _, f := range []func() error{u.startRates, u.schedule, u.startDecay} {
+		if err := f(); err != nil {
+			return errors.Wrap(err, "config")
+		}
 	}
-	return u.schedule()
+	return nil
 }
 
 // use makes settings those of the updater's variables.
@@ -136,20 +136,53 @@ func (u *Updater) use(settings []*setting) {
 	}
 }
 
-// checkLoss checks a loss with those of its variables that get gradients.
-func (u *Updater) checkLoss(o objective) error {
+// checkLosses checks the losses, the variables that get gradients, and what the rules make of all of them together.
+func (u *Updater) checkLosses(losses []objective, vars gorgonia.Nodes) error {
+	trained := u.trained(vars)
+	has := make([]bool, len(trained))
+	mark := func(o objective) error {
+		depends, err := u.checkLoss(o)
+		for i, v := range u.trained(o.vars) {
+			if k := slices.Index(trained, v); err == nil && depends[i] {
+				has[k] = true
+			}
+		}
+		return err
+	}
+	for _, o := range losses {
+		if err := mark(o); err != nil {
+			return err
+		}
+	}
+	for _, m := range u.metas {
+		if err := mark(objective{m.Loss, losses[0].vars}); err != nil {
+			return errors.Wrapf(err, "meta loss %q", m.Name)
+		}
+	}
+	for i, v := range trained {
+		has[i] = has[i] || u.of(v).l2() != 0 && !u.cfg.DecoupleConstraints
+	}
+	if len(trained) == 0 { // all have custom updates
+		return nil
+	}
+	return u.solver.CheckCompose(trained, has)
+}
+
+// checkLoss checks a loss with those of its variables that get gradients, and says which of these it depends on.
+func (u *Updater) checkLoss(o objective) ([]bool, error) {
 	if o.loss == nil {
-		return errors.New("the loss is nil")
+		return nil, errors.New("the loss is nil")
 	}
 	for _, v := range o.vars {
 		if v != nil && v.Graph() != o.loss.Graph() {
-			return errors.Errorf("variable %q is not on the graph of the loss", v.Name())
+			return nil, errors.Errorf("variable %q is not on the graph of the loss", v.Name())
 		}
 	}
-	if trained := u.trained(o.vars); len(trained) > 0 || len(o.vars) == 0 {
-		return u.solver.Check(o.loss, trained...)
+	trained := u.trained(o.vars)
+	if len(trained) == 0 && len(o.vars) > 0 {
+		return nil, nil
 	}
-	return nil
+	return u.solver.Depends(o.loss, trained...)
 }
 
 // union are the variables of all losses, each once.
