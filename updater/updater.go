@@ -26,11 +26,10 @@ type Updater struct {
 
 // product is what building the optim op makes.
 type product struct {
-	stats    stats
-	suspects []string       // what SkipNonFiniteSteps looks at
-	rate     *gorgonia.Node // the effective learning rate
-	op       *gorgonia.Node // nil: to be built
-	last     *gorgonia.Node // the last one that was built
+	stats stats
+	rate  *gorgonia.Node // the effective learning rate
+	op    *gorgonia.Node // nil: to be built
+	last  *gorgonia.Node // the last one that was built
 }
 
 // objective is a loss with its variables.
