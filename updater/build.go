@@ -21,6 +21,7 @@ type built struct {
 	updates []graphops.Update
 	opts    []graphops.CommitOpt
 	after   gorgonia.Nodes
+	skipped Expr // whether the step is; the zero Expr: none ever is
 }
 
 // build builds the optim op: gradients, rules, custom and extra updates, checks, summaries, and one commit of them all.

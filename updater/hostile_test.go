@@ -61,3 +61,18 @@ func TestMaximizeNormOfSeveralLosses(t *testing.T) {
 		require.InDelta(t, (objective(up)-objective(down))/2e-5, (at[i]-got[i])/.1, 1e-7, i)
 	}
 }
+
+// A skipped step updates nothing, which is what its ratio says; its gradient is what it is.
+func TestUpdateRatioOfSkippedStep(t *testing.T) {
+	u, vars := roots(t, `{"skip_non_finite_steps":true,"summary_interval":1}`)
+	vm := must(u.NewMachine())
+	require.NoError(t, G.Let(vars[1], 0.))
+	runs(t, vm, 1)
+	for _, name := range []string{"a", "b"} {
+		require.Zero(t, tags(t, u)["update_ratio/"+name], name)
+	}
+	require.True(t, math.IsInf(tags(t, u)["grad_norm/b"], 1))
+	require.NoError(t, G.Let(vars[1], 4.))
+	runs(t, vm, 1)
+	require.NotZero(t, tags(t, u)["update_ratio/b"])
+}

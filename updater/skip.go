@@ -41,6 +41,7 @@ func (b *built) skips() error {
 		first = ok.Select(first, graphops.Const(b.u.pipe.suspect(who[i])))
 	}
 	bad := first.NotEqual(graphops.Const(0))
+	b.skipped = bad
 	var nodes gorgonia.Nodes
 	for _, name := range []string{skippedTotal, skippedInRow} {
 		st, err := b.u.solver.Store().Counter(name)
