@@ -115,19 +115,19 @@ func TestRefusals(t *testing.T) {
 		{NewCyclic(0, 1, 1, func(c *Cyclic) { c.Mode = "square" }), `option "mode" is "square"`},
 		{NewCyclic(0, 1, 1, func(c *Cyclic) { c.ScaleMode = "epochs" }), `option "scale_mode" is "epochs"`},
 		{NewCyclic(0, 1, 1, func(c *Cyclic) { c.Gamma = -1 }), `option "gamma" is -1`},
-		{NewCyclic(0, 1, 1, func(c *Cyclic) { c.Scale = bad }), `option "scale": constant: option "value" is NaN`},
+		{NewCyclic(0, 1, 1, func(c *Cyclic) { c.Scale = bad }), `option "scale.value" is NaN`},
 		{NewSequential(nil), `option "schedules" is a list of 0`},
 		{NewSequential([]Schedule{c}, 3), `longer by 1 than boundaries, a list of 1`},
 		{NewSequential([]Schedule{c, c}, 0), `option "boundaries" is [0]; it must be 1 or more`},
 		{NewSequential([]Schedule{c, c, c}, 4, 4), `option "boundaries" is [4 4]`},
 		{NewSequential([]Schedule{c, nil}, 4), `option "schedules[1]" is missing`},
-		{NewSequential([]Schedule{c, bad}, 4), `sequential: option "schedules[1]": constant: option "value" is NaN`},
+		{NewSequential([]Schedule{c, bad}, 4), `sequential: option "schedules[1].value" is NaN`},
 		{NewWarmup(nil, 3), `option "of" is missing`},
-		{NewWarmup(bad, 3), `option "of": constant`},
+		{NewWarmup(bad, 3), `warmup: option "of.value" is NaN`},
 		{NewWarmup(c, 0), `option "warmup_steps" is 0`},
 		{NewWarmup(c, 3, func(w *Warmup) { w.Initial = inf }), `option "initial" is +Inf`},
 		{NewProduct(), `option "of" is empty; it must be one schedule or more`},
-		{NewProduct(c, NewProduct(bad)), `option "of[1]": product: option "of[0]": constant`},
+		{NewProduct(c, NewProduct(bad)), `product: option "of[1].of[0].value" is NaN`},
 		{NewWarmup((*pointer)(nil), 3), "panicked"},
 	} {
 		require.ErrorContains(t, Check(k.s), k.want)
@@ -137,19 +137,19 @@ func TestRefusals(t *testing.T) {
 
 func TestConfigsOfKinds(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
-		{`{"class": "cosine_decay", "initial": null, "decay_steps": 3}`, `option "initial": want a number`},
-		{`{"class": "piecewise_constant_decay", "boundaries": [1, "2"], "values": [1, 2, 3]}`, `option "boundaries": element 1: want a number`},
+		{`{"class": "cosine_decay", "initial": null, "decay_steps": 3}`, `option "initial" is <nil>; it must be a number`},
+		{`{"class": "piecewise_constant_decay", "boundaries": [1, "2"], "values": [1, 2, 3]}`, `option "boundaries[1]" is "2"; it must be a number`},
 		{`{"class": "piecewise_constant_decay", "boundaries": [2, 1], "values": [1, 2, 3]}`, `that increase`},
-		{`{"class": "piecewise_constant_decay", "boundaries": 1, "values": [1, 2]}`, `want a list, each of it a number`},
+		{`{"class": "piecewise_constant_decay", "boundaries": 1, "values": [1, 2]}`, `it must be a list, each of it a number`},
 		{`{"class": "piecewise_constant_decay", "values": [1, 2]}`, `option "boundaries" is missing`},
 		{`{"class": "sequential", "schedules": [{"class": "constant", "value": 1}, {"class": "liner"}], "boundaries": [3]}`,
-			`option "schedules": element 1: schedule: no schedule is called "liner" (did you mean "linear"?)`},
-		{`{"class": "sequential", "schedules": [{"class": "constant", "value": 1}], "boundaries": [1.5]}`, `want a whole number, not 1.5`},
+			`option "schedules": option "[1]": schedule: no schedule is called "liner" (did you mean "linear"?)`},
+		{`{"class": "sequential", "schedules": [{"class": "constant", "value": 1}], "boundaries": [1.5]}`, `option "boundaries[0]" is 1.5; it must be a whole number`},
 		{`{"class": "warmup", "warmup_steps": 3}`, `option "of" is missing`},
-		{`{"class": "warmup", "of": {"class": "linear", "initial": 1, "end": 0, "steps": -1}, "warmup_steps": 3}`, `option "steps" is -1`},
+		{`{"class": "warmup", "of": {"class": "linear", "initial": 1, "end": 0, "steps": -1}, "warmup_steps": 3}`, `option "of.steps" is -1`},
 		{`{"class": "one_cycle", "max_lr": 1, "peak": 1, "total_steps": 9}`, `is given twice`},
 		{`{"class": "one_cycle", "max_lr": 1, "total_steps": 9, "anneal_strategy": "sin"}`, `option "anneal" is "sin"`},
-		{`{"class": "cyclic", "base_lr": 0, "max_lr": 1, "step_size_up": 3, "scale_fn": "x"}`, `want a schedule`},
+		{`{"class": "cyclic", "base_lr": 0, "max_lr": 1, "step_size_up": 3, "scale_fn": "x"}`, `option "scale_fn" is "x"; it must be a schedule`},
 	} {
 		_, err := Unmarshal([]byte(c.text))
 		require.ErrorContains(t, err, c.want, c.text)

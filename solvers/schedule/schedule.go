@@ -179,7 +179,7 @@ func part(field string, s Schedule) error {
 	}
 	if v, ok := s.(Validator); ok {
 		if err := v.Validate(); err != nil {
-			return errors.Wrapf(err, "option %q: %s", field, title(s))
+			return inside(field, err)
 		}
 	}
 	return nil
