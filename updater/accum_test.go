@@ -37,7 +37,7 @@ func TestAccumulation(t *testing.T) {
 		for _, opts := range [][]Option{nil, {Expanded()}} {
 			g := G.NewGraph()
 			w := input(g, "w", 0)
-			loss, in := linear(g, w, 0)
+			loss, in := weighted(g, w, 0)
 			u := must(New(loss, G.Nodes{w}, config(t, c.text), opts...))
 			vm := must(u.NewMachine())
 			for i, x := range c.grads {
@@ -157,7 +157,7 @@ func TestAccumGradMultipleStep(t *testing.T) {
 func TestResetUpdaterVarsModStep(t *testing.T) {
 	g := G.NewGraph()
 	w := input(g, "w", 0)
-	loss, _ := linear(g, w, 1)
+	loss, _ := weighted(g, w, 1)
 	u := must(New(loss, G.Nodes{w}, config(t, `{"optimizer": {"class": "momentum", "momentum": 0.5}, "learning_rate": 1, "reset_updater_vars_mod_step": 3}`)))
 	vm := must(u.NewMachine())
 	for i, want := range []float64{1, 1.5, 1.75, 1, 1.5, 1, 1.5, 1.75, 1} {

@@ -18,8 +18,8 @@ import (
 	"optimop/internal/safetensors"
 )
 
-// trainedNet is a net with dropout in its loss and in a meta loss, and everything that has state.
-type trainedNet struct {
+// statefulNet is a net with dropout in its loss and in a meta loss, and everything that has state.
+type statefulNet struct {
 	u    *Updater
 	vm   G.VM
 	vars G.Nodes
@@ -33,8 +33,8 @@ const everything = `{
 	"decouple_constraints": true, "decouple_constraints_factor": 0.5, "skip_non_finite_steps": true, "reset_updater_vars_mod_step": 5, "seed": %d,
 	"updater_opts": [{"match": "b", "optimizer": {"class": "rmsprop", "momentum": 0.5}, "accum_grad_multiple_step": 0}, {"match": "w", "l2": 0.1}]}`
 
-// net makes it, with values and seeds of its own.
-func net(t testing.TB, dt tensor.Dtype, seed int64) *trainedNet {
+// stateful makes it, with values and seeds of its own.
+func stateful(t testing.TB, dt tensor.Dtype, seed int64) *statefulNet {
 	g := G.NewGraph()
 	value := func(shape ...int) G.NodeConsOpt {
 		x := make([]float64, tensor.Shape(shape).TotalSize())
@@ -50,7 +50,7 @@ func net(t testing.TB, dt tensor.Dtype, seed int64) *trainedNet {
 		}
 		return G.WithValue(tensor.New(tensor.WithShape(shape...), tensor.WithBacking(y)))
 	}
-	n := &trainedNet{x: G.NewMatrix(g, dt, G.WithShape(4, 3), G.WithName("x"), value(4, 3))}
+	n := &statefulNet{x: G.NewMatrix(g, dt, G.WithShape(4, 3), G.WithName("x"), value(4, 3))}
 	w := G.NewMatrix(g, dt, G.WithShape(3, 2), G.WithName("w"), value(3, 2))
 	b := G.NewMatrix(g, dt, G.WithShape(4, 2), G.WithName("b"), value(4, 2))
 	n.vars = G.Nodes{w, b}
@@ -65,7 +65,7 @@ func net(t testing.TB, dt tensor.Dtype, seed int64) *trainedNet {
 }
 
 // train makes runs, each with numbers of its step. One in the middle cannot be used, and one begins an epoch.
-func (n *trainedNet) train(t testing.TB, from, to int) {
+func (n *statefulNet) train(t testing.TB, from, to int) {
 	for step := from; step < to; step++ {
 		for i := range 12 {
 			v := math.Cos(float64(step * (i + 1)))
@@ -88,7 +88,7 @@ func (n *trainedNet) train(t testing.TB, from, to int) {
 }
 
 // values are all bits of the training.
-func (n *trainedNet) values(t testing.TB) string {
+func (n *statefulNet) values(t testing.TB) string {
 	items, err := n.u.items()
 	require.NoError(t, err)
 	var text strings.Builder
@@ -104,7 +104,7 @@ func (n *trainedNet) values(t testing.TB) string {
 func TestExactResume(t *testing.T) {
 	const steps = 14
 	for _, dt := range []tensor.Dtype{tensor.Float64, tensor.Float32} {
-		whole := net(t, dt, 1)
+		whole := stateful(t, dt, 1)
 		whole.train(t, 0, steps)
 		want := whole.values(t)
 		total, _, _, err := whole.u.Skipped()
@@ -112,17 +112,17 @@ func TestExactResume(t *testing.T) {
 		require.Equal(t, 1, total)
 		for _, at := range []int{0, 1, 2, 3, 5, 7, 9, 13} {
 			path := filepath.Join(t.TempDir(), "state")
-			first := net(t, dt, 1)
+			first := stateful(t, dt, 1)
 			first.train(t, 0, at)
 			require.NoError(t, first.u.SaveFile(path))
-			second := net(t, dt, 77) // of other values and seeds
+			second := stateful(t, dt, 77) // of other values and seeds
 			second.train(t, 0, 3)
 			require.NoError(t, second.u.LoadFile(path))
 			require.Equal(t, first.values(t), second.values(t))
 			second.train(t, at, steps)
 			require.Equal(t, want, second.values(t), at)
 		}
-		other := net(t, dt, 2)
+		other := stateful(t, dt, 2)
 		other.train(t, 0, steps)
 		require.NotEqual(t, want, other.values(t))
 	}
@@ -130,7 +130,7 @@ func TestExactResume(t *testing.T) {
 
 func TestParametersOnly(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
-	first, second := net(t, tensor.Float64, 1), net(t, tensor.Float64, 2)
+	first, second := stateful(t, tensor.Float64, 1), stateful(t, tensor.Float64, 2)
 	first.train(t, 0, 5)
 	second.train(t, 0, 3)
 	require.NoError(t, first.u.SaveFile(path))
@@ -208,7 +208,7 @@ func TestLoadFileRefuses(t *testing.T) {
 }
 
 func TestDamagedFiles(t *testing.T) {
-	n := net(t, tensor.Float64, 1)
+	n := stateful(t, tensor.Float64, 1)
 	n.train(t, 0, 3)
 	path := filepath.Join(t.TempDir(), "state")
 	require.NoError(t, n.u.SaveFile(path))
@@ -230,7 +230,7 @@ func TestDamagedFiles(t *testing.T) {
 
 // A file that cannot be written leaves the old one, and nothing beside it.
 func TestUnwritable(t *testing.T) {
-	n := net(t, tensor.Float64, 1)
+	n := stateful(t, tensor.Float64, 1)
 	dir := t.TempDir()
 	require.ErrorContains(t, n.u.SaveFile(filepath.Join(dir, "none", "state")), "updater: SaveFile: ")
 	path := filepath.Join(dir, "state")
@@ -269,7 +269,7 @@ func TestSaveFileNeedsNames(t *testing.T) {
 
 func FuzzLoadFile(f *testing.F) {
 	path := filepath.Join(f.TempDir(), "state")
-	n := net(f, tensor.Float64, 1)
+	n := stateful(f, tensor.Float64, 1)
 	n.train(f, 0, 2)
 	require.NoError(f, n.u.SaveFile(path))
 	data, err := os.ReadFile(path)

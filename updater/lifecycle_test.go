@@ -20,8 +20,8 @@ func input(g *G.ExprGraph, name string, x ...float64) *G.Node {
 	return G.NewVector(g, G.Float64, G.WithShape(len(x)), G.WithName(name), G.WithValue(tensor.New(tensor.WithBacking(x))))
 }
 
-// linear is Σ c·w: the gradient of w is c, which can be fed.
-func linear(g *G.ExprGraph, w *G.Node, c ...float64) (loss, feed *G.Node) {
+// weighted is Σ c·w: the gradient of w is c, which can be fed.
+func weighted(g *G.ExprGraph, w *G.Node, c ...float64) (loss, feed *G.Node) {
 	feed = input(g, "c of "+w.Name(), c...)
 	loss = must(G.HadamardProd(w, feed))
 	if !loss.IsScalar() {
@@ -207,7 +207,7 @@ func TestLookups(t *testing.T) {
 	for _, name := range []string{"enc/w", "enc/bias", "dec/w", "dec/bias", "free"} {
 		v := input(g, name, 1, 2)
 		vars = append(vars, v)
-		l, _ := linear(g, v, 1, 1)
+		l, _ := weighted(g, v, 1, 1)
 		if loss != nil {
 			l = must(G.Add(loss, l))
 		}

@@ -15,10 +15,10 @@ import (
 func TestAddLoss(t *testing.T) {
 	g := G.NewGraph()
 	w, b, lone := input(g, "w", 1, 2), input(g, "b", 3), input(g, "lone", 5)
-	first, _ := linear(g, w, 1, -2)
-	second, _ := linear(g, b, 4)
+	first, _ := weighted(g, w, 1, -2)
+	second, _ := weighted(g, b, 4)
 	second = must(G.Add(second, must(G.Sum(must(G.Square(w))))))
-	third, _ := linear(g, lone, 7)
+	third, _ := weighted(g, lone, 7)
 	u := must(New(first, G.Nodes{w}, config(t, `{"optimizer": {"class": "momentum", "momentum": 0.5}, "learning_rate": 0.1,
 		"updater_opts": [{"match": "w", "tags": "t", "gradient_clip_global_norm": 1000, "global_norm_tag": "t"}], "summary_interval": 1}`)))
 	old := must(u.NewMachine())
@@ -53,9 +53,9 @@ func TestAddLoss(t *testing.T) {
 func TestMetaLosses(t *testing.T) {
 	g := G.NewGraph()
 	w, b := input(g, "w", 1, 2), input(g, "b", 3)
-	loss, _ := linear(g, w, 1, -2)
+	loss, _ := weighted(g, w, 1, -2)
 	tikhonov := must(G.Sum(must(G.Square(w))))
-	synthetic, _ := linear(g, b, 4)
+	synthetic, _ := weighted(g, b, 4)
 	u := must(New(loss, G.Nodes{w, b}, config(t, `{"learning_rate": 0.1, "decouple_constraints": true, "updater_opts": [{"match": "*", "l2": 0.05}]}`),
 		WithMetaLoss("tikhonov", tikhonov, .5), WithMetaLoss("synthetic", synthetic, -1)))
 	require.Equal(t, []MetaLoss{{"tikhonov", tikhonov, .5}, {"synthetic", synthetic, -1}}, u.MetaLosses())
@@ -86,7 +86,7 @@ func TestCustomUpdates(t *testing.T) {
 	for _, opts := range [][]Option{nil, {Expanded()}} {
 		g := G.NewGraph()
 		w, average, count := input(g, "w", 1, 2), input(g, "average", 0, 8), input(g, "count", 4)
-		loss, _ := linear(g, w, 1, -2)
+		loss, _ := weighted(g, w, 1, -2)
 		u := must(New(loss, G.Nodes{w, average, count}, config(t, `{"optimizer": "adam", "learning_rate": 1000, "decouple_constraints": true,
 			"updater_opts": [{"match": "*", "l2": 0.5}, {"match": "w", "learning_rate_multiplier": 0.001, "l2": 0}], "skip_non_finite_steps": true}`),
 			append(opts, CustomUpdate(average, ExponentialAverage(w, .25)),
@@ -146,8 +146,8 @@ func TestExtraUpdates(t *testing.T) {
 	for _, opts := range [][]Option{nil, {Expanded()}} {
 		g := G.NewGraph()
 		w, b, free := input(g, "w", 1, 2), input(g, "b", 3), input(g, "free", 5)
-		first, _ := linear(g, w, 1, -20)
-		second, _ := linear(g, b, 4)
+		first, _ := weighted(g, w, 1, -20)
+		second, _ := weighted(g, b, 4)
 		var seen []*G.Node
 		u := must(New(must(G.Add(first, second)), G.Nodes{w, b, free}, config(t, `{"learning_rate": 0.1, "updater_opts": [{"match": "w", "gradient_clip": 5,
 			"accum_grad_multiple_step": 2}]}`), append(opts,
