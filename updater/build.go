@@ -232,7 +232,7 @@ func (b *built) resets() error {
 	}
 	b.opts = append(b.opts, graphops.Before(func() error {
 		step, err := b.u.solver.GlobalStep()
-		if err != nil || (step-b.u.epoch)%n != 0 {
+		if err != nil || (step-b.u.pipe.epoch)%n != 0 {
 			return err
 		}
 		return b.u.initState()

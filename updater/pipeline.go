@@ -32,6 +32,7 @@ type pipeline struct {
 	first      float64                // learning rate, for the decoupled decay; 0: not yet known
 	scheduled  map[string]bool        // hyperparameters that follow the config's schedules
 	seen       map[*gorgonia.Node]fed // in the last Apply
+	epoch      int                    // global step at its start
 }
 
 // fed is what became of a gradient.

@@ -22,7 +22,6 @@ type Updater struct {
 	settings []*setting // of all variables
 	stats    stats
 	suspects []string       // what SkipNonFiniteSteps looks at
-	epoch    int            // global step at its start
 	rate     *gorgonia.Node // the effective learning rate
 	op       *gorgonia.Node // nil: to be built
 	last     *gorgonia.Node // the last one that was built
@@ -239,11 +238,12 @@ func (u *Updater) initState() error {
 // globalStep is the name of the solver's counter of runs.
 const globalStep = "global_step"
 
-// StartEpoch says that the next run is the first of an epoch, which ResetUpdaterVarsModStep counts from.
+// StartEpoch says that the next run is the first of an epoch, which ResetUpdaterVarsModStep counts from: a run of this updater or of one
+// that On made, whichever is first.
 func (u *Updater) StartEpoch() error {
 	step, err := u.GlobalStep()
 	if err == nil {
-		u.epoch = step
+		u.pipe.epoch = step
 	}
 	return err
 }
