@@ -275,7 +275,7 @@ func (o *commitOp) check(ns gorgonia.Nodes) error {
 	}
 	for _, n := range ns {
 		switch n.Op().(type) {
-		case *commitOp, *guardOp, *beforeOp, *updateOp: // of an inert commit: they read nothing
+		case *commitOp, *guardOp, *beforeOp, *updateOp, *keepOp: // they read nothing, or are of an inert commit
 			continue
 		}
 		for _, k := range children(n) {

@@ -193,6 +193,42 @@ func ExampleCheckNumerics() {
 	// Output: ln -Inf
 }
 
+// The gradient of the norm of a gradient: for ½x⁴ the gradient is 2x³, and that of its norm 6x².
+func ExampleGradients_norm() {
+	g := gorgonia.NewGraph()
+	x := scalar(g, "x", 3)
+	loss, err := graphops.Expand(graphops.Of(x).Square().Square().Mul(graphops.Const(0.5)))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	grads, err := graphops.Gradients(loss, gorgonia.Nodes{x})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	norm, err := graphops.Expand(graphops.Of(grads[0]).SumSquares().Sqrt())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	second, err := graphops.Gradients(norm, gorgonia.Nodes{x})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	vm, err := graphops.NewEvalMachine(norm, second[0])
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if err := vm.RunAll(); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(norm.Value(), second[0].Value())
+	// Output: 54 54
+}
+
 // The mask is new in each training run, and there is none in evaluation.
 func ExampleDropout() {
 	g := gorgonia.NewGraph()

@@ -35,13 +35,17 @@ func ConsiderConstant(nodes ...*gorgonia.Node) GradOpt {
 func AllowUnused() GradOpt { return func(c *gradConfig) { c.allowUnused = true } }
 
 // Gradients builds the gradients of a scalar cost with respect to nodes of its graph, in their order. It is reverse mode over
-// the operations' own SymDiff, as gorgonia.Grad is, and gives the same numbers; but it leaves no mark on the nodes, so that
-// several costs on one graph, also over shared nodes, are right. (gorgonia.Grad can still be called afterwards, but for graphs
-// with SoftMax, where it panics on gradients that are there already, also its own.) Of a matrix product it makes only the
-// gradients that are asked for.
+// the operations' own SymDiff, as gorgonia.Grad is, and gives the same numbers, but for Log2, InverseSqrt and OuterProd, where
+// Gorgonia's are wrong; but it leaves no mark on the nodes, so that several costs on one graph, also over shared nodes, are
+// right. (gorgonia.Grad can still be called afterwards, but for graphs with SoftMax, where it panics on gradients that are there
+// already, also its own.) Of a matrix product it makes only the gradients that are asked for.
 //
 // The gradient of a node has the node's dtype and shape. It may be a node that existed before, such as another parameter. A
 // new one is named (d<cost>/d<node>) where both have names.
+//
+// The cost may be computed from gradients, such as their norm. MaxPool, AveragePool, Upsample2D, BatchNorm, GroupNorm,
+// Sparsemax, CTCLoss and Gorgonia's Dropout (not ours) have no second derivative, which is an error. Run such derivatives with NewMachine
+// or NewEvalMachine: a plain tape machine may overwrite what a Reshape shares memory with.
 //
 // Everything is tried on a sketch of the graph first: an error leaves the graph as it was. Among the errors are a cost that is
 // no float scalar, a node that the cost does not depend on, an operation without derivative, and a derivative of Gorgonia's
@@ -240,15 +244,20 @@ func (w *walk) visit(n *gorgonia.Node) {
 
 // differentiable says through which operands of n a gradient flows.
 func (w *walk) differentiable(n *gorgonia.Node, kids int) []bool {
-	if sd, ok := n.Op().(gorgonia.SDOp); ok && kids > 0 && !w.constant[n] {
-		if d := sd.DiffWRT(kids); len(d) == kids {
-			return d
-		}
+	flows := make([]bool, kids)
+	if n.Op() == nil || kids == 0 || w.constant[n] {
+		return flows
 	}
-	if _, ok := n.Op().(gorgonia.SDOp); n.Op() != nil && kids > 0 && !ok { // refused if the gradient gets here
-		return slices.Repeat([]bool{!w.constant[n]}, kids)
+	if r := ruleOf(n); r != nil {
+		copy(flows, r.wrt)
+		return flows
 	}
-	return make([]bool, kids)
+	sd, ok := n.Op().(gorgonia.SDOp)
+	if _, refused := noSecond(n.Op()); refused || !ok { // refused if the gradient gets here
+		return slices.Repeat([]bool{true}, kids)
+	}
+	copy(flows, sd.DiffWRT(kids))
+	return flows
 }
 
 // back propagates from the roots to the wanted nodes. An operation has a greater id than its operands.
@@ -291,6 +300,13 @@ func (w *walk) symDiff(n *gorgonia.Node, kids gorgonia.Nodes, wanted []bool) (ds
 			err = errors.Errorf("graphops: the derivative of %s panics: %v", nodeName(w.original(n)), r)
 		}
 	}()
+	if of, ok := noSecond(n.Op()); ok {
+		return nil, refuseSecond(w.original(n), of)
+	}
+	if r := ruleOf(n); r != nil {
+		ds, err = r.diff(n, kids, w.terms[n])
+		return ds, errors.Wrapf(err, "graphops: the derivative of %s", nodeName(w.original(n)))
+	}
 	sd, ok := n.Op().(gorgonia.SDOp)
 	if !ok {
 		return nil, errors.Errorf("graphops: %s has no derivative (%T is no SDOp)", nodeName(w.original(n)), n.Op())

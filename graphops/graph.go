@@ -20,6 +20,7 @@ func children(n *gorgonia.Node) gorgonia.Nodes {
 	if n.Graph() == nil {
 		return nil
 	}
+	settle(n)
 	it := n.Graph().From(n.ID())
 	if it == nil {
 		return nil

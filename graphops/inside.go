@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"unsafe"
 
+	"gonum.org/v1/gonum/graph"
 	"gorgonia.org/gorgonia"
 )
 
@@ -62,6 +63,17 @@ func soon(g *gorgonia.ExprGraph, n int) (done func()) {
 			if id := first + int64(i); at+i >= len(all) || all[at+i].ID() != id {
 				delete(*ids, id)
 			}
+		}
+	}
+}
+
+// settle corrects what a graph remembers of where its nodes are, if that is wrong for n: it is for those made before a node
+// was removed, as Gorgonia does where it replaces log(1−x) by another operation.
+func settle(n *gorgonia.Node) {
+	g := n.Graph()
+	if ids := byID(g); ids != nil && g.Node(n.ID()) != graph.Node(n) {
+		for i, o := range g.AllNodes() {
+			(*ids)[o.ID()] = i
 		}
 	}
 }

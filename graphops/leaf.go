@@ -16,12 +16,33 @@ type leaf struct {
 	dt    tensor.Dtype
 	shape tensor.Shape
 	float bool
-	typ   kernel.DType // of a float
+	typ   kernel.DType  // of a float
+	slot  *tensor.Dense // the state's value, once it is settled
+	found kernel.Array  // its elements
 }
 
 func newLeaf(n *gorgonia.Node, st *State) leaf {
 	dt := n.Dtype()
-	return leaf{n, st, dt, n.Shape(), dt == tensor.Float32 || dt == tensor.Float64, kernelType(dt)}
+	return leaf{node: n, state: st, dt: dt, shape: n.Shape(), float: dt == tensor.Float32 || dt == tensor.Float64, typ: kernelType(dt)}
+}
+
+// settle finds the elements of a slot for all runs until the store makes another node. Their memory is the store's for good, so
+// that each run only has to see that no value was let to the slot's one node. To look at all of thousands of tensors costs more
+// than to bind the rest.
+func (l *leaf) settle() {
+	l.slot, l.found = nil, kernel.Array{}
+	if s := l.state; s != nil && s.kind == Slot && len(s.nodes) == 1 && l.direct(s.value, &l.found) {
+		l.slot = s.value.(*tensor.Dense)
+	}
+}
+
+// shows reports whether a given value, or if it is nil that of the node, is the settled slot.
+func (l *leaf) shows(v gorgonia.Value) bool {
+	if v == nil {
+		v = l.node.Value()
+	}
+	d, ok := v.(*tensor.Dense)
+	return ok && d == l.slot
 }
 
 // direct finds the elements of the usual value, quickly: a tensor with its elements row by row. It looks at all of it in each

@@ -46,3 +46,44 @@ func TestLeafDirect(t *testing.T) {
 		}
 	}
 }
+
+// A slot is found once and for all, and yet the plan sees what is let to its node, and to the nodes of other graphs that are
+// made later.
+func TestSettledSlot(t *testing.T) {
+	s := NewStore()
+	st, err := s.Slot("w/m", "w", tensor.Float32, tensor.Shape{2}, 1)
+	require.NoError(t, err)
+	g := G.NewGraph()
+	w := input(g, tensor.Float32, "w", []int{2}, 10, 20)
+	m, err := st.Node(g)
+	require.NoError(t, err)
+	p, err := Compile([]Update{{m, Of(m).Add(Of(w))}}, From(s))
+	require.NoError(t, err)
+	values := make([]G.Value, len(p.Leaves()))
+	at := -1
+	for i, n := range p.Leaves() {
+		if n == w {
+			values[i] = w.Value()
+		} else {
+			at = i
+		}
+	}
+	run := func(settled bool, want ...float32) {
+		t.Helper()
+		require.NoError(t, p.Run(values))
+		v, err := st.Value()
+		require.NoError(t, err)
+		require.Equal(t, want, v.Data())
+		require.Equal(t, settled, p.want[at].slot != nil)
+	}
+	run(true, 11, 21)
+	require.NoError(t, G.Let(m, dense(tensor.Float32, []int{2}, 1, 2)))
+	run(true, 11, 22)
+	require.NoError(t, s.Reset())
+	run(true, 11, 21)
+	other, err := st.Node(G.NewGraph())
+	require.NoError(t, err)
+	run(false, 21, 41)
+	require.NoError(t, G.Let(other, dense(tensor.Float32, []int{2}, 3, 4)))
+	run(false, 13, 24)
+}

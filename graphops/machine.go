@@ -1,8 +1,8 @@
 package graphops
 
 import (
-	"fmt"
 	"reflect"
+	"slices"
 	"unsafe"
 
 	"github.com/pkg/errors"
@@ -14,7 +14,8 @@ import (
 // also after an error. Dropout and batch normalisation are in training mode during a run, whatever evaluation machines do
 // in between, and in their former mode afterwards. In the error of a run errors.As and errors.Is find that of the operation.
 //
-// It refuses nodes that would not see the values of before the step: see Commit.
+// It refuses nodes that would not see the values of before the step: see Commit. Where nodes share memory, as Reshape does with
+// its operand, it adds a node to the graph that keeps it from being written over.
 func NewMachine(op *gorgonia.Node, reads ...*gorgonia.Node) (gorgonia.VM, error) {
 	o, err := commitOf(op)
 	if err != nil {
@@ -58,6 +59,13 @@ func subgraph(roots gorgonia.Nodes) (*gorgonia.ExprGraph, error) {
 		}
 	}
 	sub := roots[0].Graph().SubgraphRoots(roots...)
+	keep, err := keepShared(sub)
+	if err != nil {
+		return nil, err
+	}
+	if keep != nil {
+		sub = roots[0].Graph().SubgraphRoots(append(slices.Clone(roots), keep)...)
+	}
 	seen := map[uint32]*gorgonia.Node{}
 	for _, n := range sub.AllNodes() {
 		h := n.Hashcode()
@@ -165,13 +173,4 @@ func modeField(o gorgonia.TrainModeOp) *bool {
 		}
 	}
 	return nil
-}
-
-// isView reports whether an operation returns memory of its operand.
-func isView(o gorgonia.Op) bool {
-	switch fmt.Sprintf("%T", o) {
-	case "*gorgonia.reshapeOp", "*gorgonia.sliceOp", "*gorgonia.transposeOp", "gorgonia.reshapeOp", "gorgonia.sliceOp", "gorgonia.transposeOp":
-		return true
-	}
-	return false
 }

@@ -68,7 +68,7 @@ func CheckNumerics(fetches gorgonia.Nodes, opts ...NumericsOpt) (checks gorgonia
 			nodes = append(nodes, n)
 		}
 	}
-	aliases := aliasesOf(fetches[0].Graph())
+	aliases := aliasesOf(fetches[0].Graph().AllNodes())
 	for _, n := range nodes {
 		kids := append(gorgonia.Nodes{n}, aliases[n]...)
 		o := &numericsOp{op: newOp("check numerics", kids, tensor.Float64, tensor.ScalarShape()), node: n}
@@ -111,34 +111,9 @@ func ancestors(ns gorgonia.Nodes) (all gorgonia.Nodes) {
 	return all
 }
 
-// aliasesOf finds the nodes whose values may lie in the memory of another node's value. As a check reads these as well,
-// no operation is given their memory to write to before it.
-func aliasesOf(g *gorgonia.ExprGraph) map[*gorgonia.Node]gorgonia.Nodes {
-	aliases, origin := map[*gorgonia.Node]gorgonia.Nodes{}, map[*gorgonia.Node]*gorgonia.Node{}
-	all := slices.Clone(g.AllNodes())
-	slices.SortFunc(all, func(a, b *gorgonia.Node) int { return int(a.ID() - b.ID()) })
-	for _, n := range all {
-		kids := children(n)
-		if n.Type() == nil || len(kids) != 1 || !isView(n.Op()) && !isOneOf(n.Op(), "dropoutOp", "concatOp") {
-			continue
-		}
-		for k := kids[0]; k != nil; k = origin[k] {
-			aliases[k] = append(aliases[k], n)
-		}
-		origin[n] = kids[0]
-	}
-	return aliases
-}
-
-// isOneOf recognises types of Gorgonia's operations by name.
-func isOneOf(o gorgonia.Op, names ...string) bool {
-	name, ok := strings.CutPrefix(strings.TrimPrefix(fmt.Sprintf("%T", o), "*"), "gorgonia.")
-	return ok && slices.Contains(names, name)
-}
-
 func ofCommit(o gorgonia.Op) bool {
 	switch o.(type) {
-	case *commitOp, *guardOp, *updateOp, *beforeOp, *numericsOp:
+	case *commitOp, *guardOp, *updateOp, *beforeOp, *numericsOp, *keepOp:
 		return true
 	}
 	return false
@@ -147,7 +122,7 @@ func ofCommit(o gorgonia.Op) bool {
 // passesOn reports whether an operation makes finite numbers, of moderate size, of finite ones.
 func passesOn(o gorgonia.Op) bool {
 	switch o := o.(type) {
-	case *product, *constantOp:
+	case *product, *reshaped, *dropout, *constantOp:
 		return true
 	case *primitive:
 		switch o.kernel {
@@ -157,15 +132,18 @@ func passesOn(o gorgonia.Op) bool {
 		return true
 	}
 	name, _, _ := strings.Cut(o.String(), " ")
-	switch {
-	case isOneOf(o, "elemBinOp"):
+	switch opType(o) {
+	case "elemBinOp":
 		return name != "÷" && name != "^"
-	case isOneOf(o, "elemUnaryOp"):
+	case "elemUnaryOp":
 		return slices.Contains([]string{"abs", "sign", "ceil", "floor", "neg"}, name)
+	case "constantScalar", "constantTensor", "Iop", "randomOp", "dropoutOp", "dropoutDiffOp", "linAlgBinOp", "tensordotOp",
+		"sumOp", "maxOp", "minBetween", "maxBetween", "atOp", "sizeOp", "repeatOp", "sliceOp", "sliceIncrOp", "transposeOp",
+		"concatOp", "reshapeOp", "byIndicesOp", "byIndicesOpDiffOp", "im2colOp", "col2imOp", "upsampleOp", "upsampleDiffOp",
+		"diagFlatOp":
+		return true
 	}
-	return isOneOf(o, "constantScalar", "constantTensor", "Iop", "randomOp", "dropoutOp", "dropoutDiffOp", "linAlgBinOp", "tensordotOp",
-		"sumOp", "maxOp", "minBetween", "maxBetween", "atOp", "sizeOp", "repeatOp", "sliceOp", "sliceIncrOp", "transposeOp", "concatOp",
-		"reshapeOp", "byIndicesOp", "byIndicesOpDiffOp", "im2colOp", "col2imOp", "upsampleOp", "diagFlatOp")
+	return false
 }
 
 // NotFiniteError says which value holds a NaN or an infinity.

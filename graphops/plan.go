@@ -34,6 +34,8 @@ type Plan struct {
 	bound   []binding      // by leaf, of the values that direct refuses
 	odd     []int          // leaves with such a value in this run
 	strided bool           // one of them is read through strides
+	store   *Store         // or nil
+	changes int            // of the store, when its slots were last settled
 	span    func(leaf int) (lo, hi uintptr)
 }
 
@@ -72,6 +74,7 @@ func compile(updates []Update, c planConfig) (*Plan, error) {
 	for _, n := range p.leaves {
 		p.want = append(p.want, newLeaf(n, c.store.of(n)))
 	}
+	p.store, p.changes = c.store, -1
 	p.prog = b.Program(stores, gorgonia.WhichBLAS())
 	p.bound, p.arrays = make([]binding, len(p.leaves)), make([]kernel.Array, len(p.leaves))
 	p.span = func(leaf int) (lo, hi uintptr) {
@@ -216,6 +219,12 @@ func (p *Plan) Run(values []gorgonia.Value) error {
 			}
 		}
 	}
+	if s := p.store; s != nil && s.changes != p.changes {
+		for i := range p.want {
+			p.want[i].settle()
+		}
+		p.changes = s.changes
+	}
 	for i, v := range values {
 		if err := p.bind(i, v); err != nil {
 			return errors.Wrapf(err, "graphops: %s", nodeName(p.leaves[i]))
@@ -244,6 +253,10 @@ func (p *Plan) Run(values []gorgonia.Value) error {
 // bind finds the memory of a leaf's value.
 func (p *Plan) bind(i int, v gorgonia.Value) (err error) {
 	l := &p.want[i]
+	if l.slot != nil && l.shows(v) {
+		p.arrays[i] = l.found
+		return nil
+	}
 	if s := l.state; s != nil {
 		if own := l.node.Value(); v == nil || v == own { // another value is a cloned graph's own state
 			if v, err = s.legalAt(own); err != nil {

@@ -66,7 +66,8 @@ func TestRefuse(t *testing.T) {
 				finite := Of(d).Sum().IsFinite()
 				run, err := host([]Update{
 					{steps, ScalarOf(steps).Add(Const(1))}, {m, Of(m).Add(Of(d))}, {w, Of(w).Sub(Of(d))},
-				}, From(s), Refuse(finite.Not(), explain("sum")), Refuse(ScalarOf(codes), explain("codes")), When(ScalarOf(on).Greater(Const(0)), w))
+				}, From(s), Refuse(finite.Not(), explain("sum")), Refuse(ScalarOf(codes), explain("codes")),
+					When(ScalarOf(on).Greater(Const(0)), w))
 				require.NoError(t, err)
 				require.NoError(t, run())
 				if when {

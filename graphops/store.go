@@ -22,10 +22,11 @@ const (
 // state through a node, and several graphs (another batch size, another loss) have nodes of the same states. A Store is for
 // one goroutine at a time.
 type Store struct {
-	states []*State
-	byName map[string]*State
-	nodes  map[weak.Pointer[gorgonia.Node]]*State
-	names  names // on the graph of the last new node
+	states  []*State
+	byName  map[string]*State
+	nodes   map[weak.Pointer[gorgonia.Node]]*State
+	names   names // on the graph of the last new node
+	changes int   // counts the nodes that were made
 }
 
 // State is one value of a store.
@@ -285,6 +286,7 @@ func (st *State) Node(g *gorgonia.ExprGraph) (*gorgonia.Node, error) {
 		}
 	}
 	st.nodes = append(live, weak.Make(n))
+	st.store.changes++
 	st.store.nodes[weak.Make(n)] = st
 	return n, nil
 }

@@ -3,6 +3,7 @@ package updater
 import (
 	"log/slog"
 	"slices"
+	"strings"
 
 	"github.com/pkg/errors"
 	"gorgonia.org/gorgonia"
@@ -44,27 +45,18 @@ func (u *Updater) graph() *gorgonia.ExprGraph { return u.losses[0].loss.Graph() 
 
 // label names the optimizer beside each variable.
 func (u *Updater) label(n *gorgonia.Node) string {
-	for _, s := range u.settings {
-		if s.node != n {
-			continue
-		}
-		if u.custom.of(n) != nil {
-			return "custom"
-		}
-		rules, err := u.solver.RuleNames(s.opt.Solver)
-		if err != nil {
-			return ""
-		}
-		name := ""
-		for i, r := range rules {
-			if i > 0 {
-				name += "+"
-			}
-			name += r
-		}
-		return name
+	s := u.of(n)
+	if s == nil {
+		return ""
 	}
-	return ""
+	if u.custom.of(n) != nil {
+		return "custom"
+	}
+	rules, err := u.solver.RuleNames(s.opt.Solver)
+	if err != nil {
+		return ""
+	}
+	return strings.Join(rules, "+")
 }
 
 // gradients adds up those of all losses, and the L2 penalties that are part of the loss.

@@ -196,14 +196,7 @@ func (b *built) metaLosses() error {
 }
 
 // of is the setting of a variable, which has one.
-func (u *Updater) of(v *gorgonia.Node) *setting {
-	for _, s := range u.settings {
-		if s.node == v {
-			return s
-		}
-	}
-	return nil
-}
+func (u *Updater) of(v *gorgonia.Node) *setting { return u.byNode[v] }
 
 // named finds a variable's setting by its name, or nil.
 func (u *Updater) named(name string) *setting {

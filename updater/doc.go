@@ -1,6 +1,19 @@
 // Package updater builds the one combined optim op from a loss, a list of variables and a config, and owns its life: it is
-// built at the first use, rebuilt when the variables change, and reset. The design is that of RETURNN's TensorFlow updater.
+// built at the first use, rebuilt when the variables change, and reset. It is RETURNN's TensorFlow updater, for Gorgonia.
 //
-// To change other hyperparameters than the learning rate between steps, make the *solvers.Solver yourself, give it as
-// Config.Optimizer, and call its Set.
+//	cfg, err := updater.ReadConfig(file)        // JSON or YAML
+//	u, err := updater.New(loss, vars, cfg)      // checks everything, and touches nothing
+//	vm, err := u.NewMachine()                   // each RunAll is one step
+//	fmt.Print(u.Table())                        // how each variable is trained
+//	err = u.SaveFile("state.safetensors")       // variables, slots, counters, hyperparameters
+//
+// One run of the optim op, in this order, all of it from the values of before the run:
+//
+//	gradients of all losses, L2 penalties → accumulation → noise → clips → filters → decoupled L2 → optimizers
+//	→ extra and custom updates → checks → commit → global step + 1
+//
+// The way of the code: read.go and write.go turn files into a Config (config.go) and back; settings.go checks it and finds the settings of
+// each variable; optimizers.go makes the optimizers; pipeline.go is the rule that runs them all; build.go makes the optim op of it, with what
+// custom.go, skip.go and summaries.go add; updater.go, rate.go, lookup.go and file.go are what a program calls. Package summary writes
+// the summaries to files.
 package updater

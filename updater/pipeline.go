@@ -12,10 +12,7 @@ import (
 // Expr is the type of the expressions that custom and extra updates are written in.
 type Expr = graphops.Expr
 
-var (
-	one = graphops.Const(1)
-	two = graphops.Const(2)
-)
+var one = graphops.Const(1)
 
 // pipeline is the rule of an updater: it processes the gradient of each variable by its settings and hands it to its optimizer.
 // The rules that it runs are made once and kept, so that they have the same names and state in all that is built.

@@ -20,6 +20,7 @@ type Updater struct {
 	solver   *solvers.Solver
 	pipe     *pipeline
 	settings []*setting // of all variables
+	byNode   map[*gorgonia.Node]*setting
 	stats    stats
 	suspects []string       // what SkipNonFiniteSteps looks at
 	rate     *gorgonia.Node // the effective learning rate
@@ -89,7 +90,7 @@ func (u *Updater) settle(losses []objective) (err error) {
 	by, all, own, opts, chosen := maps.Clone(p.by), p.all, u.settings, slices.Clone(p.optimizers), maps.Clone(p.chosen)
 	defer func() {
 		if err != nil {
-			u.settings = own
+			u.use(own)
 			p.by, p.all, p.optimizers, p.chosen = by, all, opts, chosen
 			err = errors.Wrap(err, "updater")
 		}
@@ -106,7 +107,7 @@ func (u *Updater) settle(losses []objective) (err error) {
 	if err := p.assign(settings); err != nil {
 		return errors.Wrap(err, "config")
 	}
-	u.settings = settings
+	u.use(settings)
 	for _, o := range losses {
 		if err := u.checkLoss(o); err != nil {
 			return err
@@ -119,6 +120,14 @@ func (u *Updater) settle(losses []objective) (err error) {
 		return errors.Wrap(err, "config")
 	}
 	return u.schedule()
+}
+
+// use makes settings those of the updater's variables.
+func (u *Updater) use(settings []*setting) {
+	u.settings, u.byNode = settings, map[*gorgonia.Node]*setting{}
+	for _, s := range settings {
+		u.byNode[s.node] = s
+	}
 }
 
 // checkLoss checks a loss with those of its variables that get gradients.
@@ -225,15 +234,33 @@ func (u *Updater) InitOptimizerVars() error {
 
 // initState sets the state back, but for what counts runs.
 func (u *Updater) initState() error {
-	step, err := u.solver.GlobalStep()
-	if err != nil {
-		return err
+	kept := map[string]float64{}
+	for _, name := range counted {
+		if st := u.solver.Store().Lookup(name); st != nil {
+			v, err := st.Value()
+			if err != nil {
+				return err
+			}
+			if kept[name], err = graphops.ScalarValue(v); err != nil {
+				return err
+			}
+		}
 	}
 	if err := u.solver.Reset(); err != nil {
 		return err
 	}
-	return u.solver.Store().Lookup(globalStep).Set(float64(step))
+	for _, name := range counted {
+		if v, ok := kept[name]; ok {
+			if err := u.solver.Store().Lookup(name).Set(v); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
+
+// counted are the states that tell what happened in the training, not what an optimizer remembers.
+var counted = []string{globalStep, skippedTotal, skippedInRow, skippedFirst}
 
 // globalStep is the name of the solver's counter of runs.
 const globalStep = "global_step"

@@ -7,7 +7,7 @@ type instruction struct {
 	handler uintptr
 	op      opcode
 	a, b    int
-	rows    [2]int
+	rows    [2]int // or negative
 	scalars [3]int
 }
 
@@ -127,7 +127,7 @@ func (c *coder) count(i int) {
 
 // emit adds an instruction with some rows, and returns it.
 func (c *coder) emit(op opcode, a, b int, rows ...int) *instruction {
-	in := instruction{op: op, a: a, b: b}
+	in := instruction{op: op, a: a, b: b, rows: [2]int{-1, -1}}
 	copy(in.rows[:], rows)
 	c.code = append(c.code, in)
 	return &c.code[len(c.code)-1]

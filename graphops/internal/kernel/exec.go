@@ -9,14 +9,20 @@ const (
 
 // work is the passes of one dispatch, cut into parts for workers.
 type work struct {
-	parts  []part
-	groups []int // part groups[i] is the first of group i, which one worker does
+	parts     []part
+	groups    []int     // part groups[i] is the first of group i, which one worker does
+	addresses []uintptr // of the arrays and stores of every part that runs on the machine
 }
 
-// part is a range of a pass, within one chunk.
+// part is a range of a pass, within one chunk. lay copies what the machine needs of the pass, whose own memory is scattered.
 type part struct {
 	pass   *pass
 	lo, hi int
+	typ    DType
+	idle   bool
+	fixed  bool  // it always has this form, and reads no whole values
+	form   *form // nil: plain Go
+	at     int   // where its addresses begin
 }
 
 func newWork(passes []*pass) *work {
@@ -29,7 +35,7 @@ func newWork(passes []*pass) *work {
 				w.groups = append(w.groups, len(w.parts))
 				size = hi - lo
 			}
-			w.parts = append(w.parts, part{ps, lo, hi})
+			w.parts = append(w.parts, part{pass: ps, lo: lo, hi: hi, typ: ps.typ})
 		}
 	}
 	w.groups = append(w.groups, len(w.parts))
@@ -58,7 +64,7 @@ type worker struct {
 	f32     []float32
 	f64     []float64
 	code    []record
-	last    *variant // whose scalars are in code
+	last    *form // whose scalars are in code
 	rows    []row
 	scalars []uint64
 	scratch []byte // a strip for each row, aligned to cache lines
@@ -92,18 +98,42 @@ func (p *Program) do(w *work) {
 	}
 }
 
+// lay prepares parts for the code and the arrays of their passes in this run. For the work of the stores, what it did mostly
+// holds for the next run too.
+func (p *Program) lay(w *work) {
+	w.addresses = w.addresses[:0]
+	for i := range w.parts {
+		t := &w.parts[i]
+		ps := t.pass
+		t.idle, t.fixed, t.form, t.at = !p.active(ps), false, nil, len(w.addresses)
+		if t.idle || ps.now == nil {
+			continue
+		}
+		t.form, t.fixed = ps.now.form, len(ps.conditions) == 0 && len(ps.now.needs) == 0
+		for _, r := range ps.now.refs {
+			if r.kind == rowArray || r.kind == rowStore {
+				w.addresses = append(w.addresses, uintptr(p.array(ps, r).Ptr))
+			}
+		}
+	}
+}
+
 // group does group g of w.
 func (p *Program) group(wk *worker, w *work, g int) {
 	wk.last = nil
 	parts := w.parts[w.groups[g]:w.groups[g+1]]
-	for k, t := range parts {
-		next := parts[min(k+1, len(parts)-1)].pass
+	for k := range parts {
+		t := &parts[k]
 		switch {
-		case !p.active(t.pass):
+		case t.idle:
+		case t.form != nil:
+			next := &parts[min(k+1, len(parts)-1)]
+			if next.form != t.form {
+				next = t
+			}
+			p.accelerated(wk, t, w.addresses[t.at:], w.addresses[next.at:])
 		case t.pass.random != nil:
 			t.pass.random.fill(t.lo, t.hi)
-		case t.pass.now != nil:
-			p.accelerated(wk, t, next)
 		case t.pass.typ == Float32:
 			interpret(p, wk, wk.f32, t)
 		default:
@@ -113,7 +143,7 @@ func (p *Program) group(wk *worker, w *work, g int) {
 }
 
 // interpret does a part in plain Go.
-func interpret[T float](p *Program, wk *worker, regs []T, t part) {
+func interpret[T float](p *Program, wk *worker, regs []T, t *part) {
 	ps := t.pass
 	for c := 0; c < len(ps.consts); c += 2 {
 		v, r := T(p.value[ps.consts[c]]), regs[ps.consts[c+1]*strip:][:strip]

@@ -144,7 +144,7 @@ func TestManyOutcomes(t *testing.T) {
 			require.NoError(t, reference.Run(want, nil))
 			require.NoError(t, same[float64](want[0], in[0]), outcome)
 			require.LessOrEqual(t, len(p.passes[0].variants), maxVariants)
-			require.LessOrEqual(t, len(p.codes), maxVariants)
+			require.LessOrEqual(t, len(p.forms), maxVariants)
 		}
 	}
 }

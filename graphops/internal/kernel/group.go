@@ -151,7 +151,7 @@ func (p *Program) batchReductions() {
 	}
 	for _, group := range p.groups(members, func(int) bool { return true }) {
 		b, arg := p.batchOf[group[0]], p.nodes[p.nodes[group[0]].Args[0]]
-		ps := &pass{typ: arg.Type, n: arg.Len}
+		ps := &pass{store: -1, typ: arg.Type, n: arg.Len}
 		for _, i := range group {
 			ps.sums = append(ps.sums, result{node: i, arg: p.nodes[i].Args[0]})
 		}

@@ -73,39 +73,19 @@ func (m *machine) handler(t DType, op opcode, a, b int) uintptr {
 	return m.tables[t][m.first[op]+i]
 }
 
-// accelerated does a part on the machine. next is the pass that it will do then.
-func (p *Program) accelerated(wk *worker, t part, next *pass) {
-	v, size := t.pass.now, int(t.pass.typ.size())
-	if next.now == nil || !next.now.like(v) {
-		next = t.pass
+// accelerated does a part on the machine. next are the addresses of the part that it will do then.
+func (p *Program) accelerated(wk *worker, t *part, addresses, next []uintptr) {
+	v, size := t.form, int(t.typ.size())
+	if wk.last != v {
+		wk.begin(p, t)
 	}
-	for i, r := range v.rows {
-		switch r.kind {
-		case rowNext:
-			wk.rows[i] = row{uintptr(p.arrays[next.now.rows[r.index].index].Ptr), ^uintptr(0)}
-		case rowArray, rowStore:
-			wk.rows[i] = row{uintptr(p.array(t.pass, r).Ptr), ^uintptr(0)}
-		case rowAhead:
-			wk.rows[i] = row{uintptr(p.arrays[v.rows[r.index].index].Ptr) + ahead, ^uintptr(0)}
-		case rowScratch:
-			wk.rows[i] = row{address(wk.row(i)), 0}
-		case rowLanes:
-			wk.rows[i] = row{address(wk.row(i)), v.laneMask}
-		}
+	for _, l := range v.own {
+		wk.code[l.record].rows[l.row] = row{addresses[l.place] + l.plus, ^uintptr(0)}
 	}
-	if wk.last == nil || !wk.last.like(v) {
-		for i, node := range v.scalars {
-			if t.pass.typ == Float32 {
-				wk.scalars[i] = uint64(math.Float32bits(float32(p.value[node])))
-			} else {
-				wk.scalars[i] = math.Float64bits(p.value[node])
-			}
-		}
-		wk.link(v.code)
-		wk.last = v
+	for _, l := range v.next {
+		wk.code[l.record].rows[l.row] = row{next[l.place], ^uintptr(0)}
 	}
-	wk.bind(v.code)
-	if len(t.pass.sums) > 0 {
+	if len(v.lanes) > 0 {
 		p.accumulate(wk, t)
 		return
 	}
@@ -124,6 +104,27 @@ func (p *Program) accelerated(wk *worker, t part, next *pass) {
 	if full < t.hi && mask == 0 {
 		p.rest(wk, t, v.code, t.hi-full)
 	}
+}
+
+// begin gives the worker the code of a part: all but the addresses of its arrays.
+func (wk *worker) begin(p *Program, t *part) {
+	v := t.form
+	for i, node := range v.scalars {
+		if t.typ == Float32 {
+			wk.scalars[i] = uint64(math.Float32bits(float32(p.value[node])))
+		} else {
+			wk.scalars[i] = math.Float64bits(p.value[node])
+		}
+	}
+	for i, kind := range v.rows {
+		wk.rows[i] = row{base: address(wk.row(i))}
+		if kind == rowLanes {
+			wk.rows[i].mask = v.laneMask
+		}
+	}
+	wk.link(v.code)
+	wk.bind(v.code)
+	wk.last = v
 }
 
 // last is the mask for the last n elements of a strip: 16 bits for each of its registers.
@@ -153,20 +154,24 @@ func (w *worker) link(code []instruction) {
 func (w *worker) bind(code []instruction) {
 	for i := range code {
 		in, r := &code[i], &w.code[i]
-		r.rows[0], r.rows[1] = w.rows[in.rows[0]], w.rows[in.rows[1]]
+		for k, i := range in.rows {
+			if i >= 0 {
+				r.rows[k] = w.rows[i]
+			}
+		}
 	}
 }
 
 // rest does the last n elements, which are fewer than a strip: it reads a whole strip that ends with them, as far as the
 // array has one, and keeps only their results. What comes before them may have been done already.
-func (p *Program) rest(wk *worker, t part, code []instruction, n int) {
-	v, size := t.pass.now, int(t.pass.typ.size())
+func (p *Program) rest(wk *worker, t *part, code []instruction, n int) {
+	v, size := t.pass.now, int(t.typ.size())
 	if len(t.pass.sums) > 0 {
 		wk.link(code)
 		wk.last = nil
 	}
 	from, skip := t.hi*size-p.machine.strip, p.machine.strip-n*size // in bytes
-	for i, r := range v.rows {
+	for i, r := range v.refs {
 		switch r.kind {
 		case rowArray:
 			a := p.array(t.pass, r)
@@ -182,7 +187,7 @@ func (p *Program) rest(wk *worker, t part, code []instruction, n int) {
 	}
 	wk.bind(code)
 	p.machine.run(&wk.code[0], 0, 1, 0, 0)
-	for i, r := range v.rows {
+	for i, r := range v.refs {
 		if r.kind == rowStore {
 			copy(p.array(t.pass, r).bytes()[from+skip:], wk.row(i)[skip:p.machine.strip])
 		}
@@ -205,7 +210,7 @@ func (p *Program) array(ps *pass, r rowRef) Array {
 func address(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) }
 
 // accumulate does a part of reductions.
-func (p *Program) accumulate(wk *worker, t part) {
+func (p *Program) accumulate(wk *worker, t *part) {
 	if t.pass.typ == Float32 {
 		accumulate[float32](p, wk, t)
 	} else {
@@ -213,7 +218,7 @@ func (p *Program) accumulate(wk *worker, t part) {
 	}
 }
 
-func accumulate[T float](p *Program, wk *worker, t part) {
+func accumulate[T float](p *Program, wk *worker, t *part) {
 	v, sums := t.pass.now, t.pass.sums
 	size := int(t.pass.typ.size())
 	per := p.machine.strip / size

@@ -237,3 +237,26 @@ func TestTooDeep(t *testing.T) {
 		require.Equal(t, []float32{0, -.25, -.5}, Elements[float32](in[0]))
 	})
 }
+
+// Passes of one form that read whole values: each run computes them anew, for each pass.
+func TestLikePassesWithWholeValues(t *testing.T) {
+	forMachines(t, func(t *testing.T, m *machine) {
+		const side = 8
+		b := &tensors{n: side * side}
+		var stores []Store
+		for k := range 3 {
+			x := b.leaf(k)
+			turned := b.Add(Node{Op: Transpose, Elem: true, Type: Float32, Len: b.n, Args: [3]int{x}, Dims: Dims(side, side)})
+			stores = append(stores, Store{k, b.op(Add, x, turned), -1})
+		}
+		p, plain := b.program(stores, nil, m), b.program(stores, nil, nil)
+		in, want := floats(b.n, 3), floats(b.n, 3)
+		for range 3 {
+			mustRun(p, in)
+			mustRun(plain, want)
+			for k := range in {
+				require.Equal(t, want[k].bytes(), in[k].bytes())
+			}
+		}
+	})
+}

@@ -14,7 +14,8 @@ func (e ConflictError) Error() string { return fmt.Sprintf("stores %d and %d sha
 
 // plan remembers what place found, which mostly holds for the next run too.
 type plan struct {
-	arrays  []span // by leaf: of its array
+	arrays  []span       // by leaf: of its array
+	waiting []*passStore // that must not write their targets before all passes are done
 	targets []target
 	filled  []target // those that are not empty, in the order of memory
 	written []bool
@@ -46,22 +47,27 @@ func (p *Program) place(memory func(leaf int) (lo, hi uintptr)) error {
 			pl.arrays[i], same = s, false
 		}
 	}
-	for i := range pl.targets {
-		t := &pl.targets[i]
-		s := pl.arrays[t.leaf]
-		if memory != nil {
-			s.lo, s.hi = memory(t.leaf)
-		}
-		if s != t.span {
-			t.span, same = s, false
+	if !same || memory != nil { // else no array is a copy of a target, and each is where it was
+		for i := range pl.targets {
+			t := &pl.targets[i]
+			s := pl.arrays[t.leaf]
+			if memory != nil {
+				s.lo, s.hi = memory(t.leaf)
+			}
+			if s != t.span {
+				t.span, same = s, false
+			}
 		}
 	}
-	if same {
-		return nil
+	if !same {
+		if err := p.stage(); err != nil {
+			pl.written = pl.written[:0] // look again next time
+			return err
+		}
 	}
-	if err := p.stage(); err != nil {
-		pl.written = pl.written[:0] // look again next time
-		return err
+	if !same || p.moved {
+		p.lay(p.work)
+		p.moved = false
 	}
 	return nil
 }
@@ -84,11 +90,10 @@ func (p *Program) list(targets []target) []target {
 }
 
 func (p *Program) stage() error {
-	for _, ps := range p.passes {
-		for k := range ps.stores {
-			ps.stores[k].wait = false
-		}
+	for _, s := range p.plan.waiting {
+		s.wait = false
 	}
+	p.plan.waiting = p.plan.waiting[:0]
 	slices.SortStableFunc(p.plan.targets, func(a, b target) int { return cmp.Compare(a.lo, b.lo) })
 	filled := p.plan.filled[:0]
 	for _, t := range p.plan.targets {
@@ -121,7 +126,11 @@ func (p *Program) stage() error {
 			})
 			for ; i < len(filled) && filled[i].lo < hi; i++ {
 				if t := filled[i]; t.pass != nil && (t.pass != ps || t.leaf != leaf) {
-					t.pass.stores[t.slot].hold(p.arrays[t.leaf])
+					s := &t.pass.stores[t.slot]
+					if !s.wait {
+						p.plan.waiting = append(p.plan.waiting, s)
+					}
+					s.hold(p.arrays[t.leaf])
 				}
 			}
 		}

@@ -74,15 +74,22 @@ type Program struct {
 	wholeOf map[int]int
 
 	machine *machine // nil: plain Go
-	codes   map[string][]instruction
+	forms   map[string]*form
 	sizes   sizes
-	ready   *variant // whose scalars are known, in this run
+	ready   *form // whose scalars are known, in this run
+	moved   bool  // a pass does not run the code of its last run
 	self    worker
 	plan    plan
 }
 
 // pass is a set of elementwise steps over arrays of one length and type.
 type pass struct {
+	// What every run looks at comes first, so that it is one line of the cache.
+	store      int        // whose condition is that of all; negative: it has none
+	conditions []int      // scalar nodes that choose between values
+	now        *variant   // in this run; nil: plain Go
+	variants   []*variant // one for each outcome that was met
+
 	typ    DType
 	n      int
 	stores []passStore
@@ -95,11 +102,6 @@ type pass struct {
 	needs  []int // whole values read
 	leaves []int // bound arrays read
 	memo   map[int]operand
-
-	// For the machine.
-	conditions []int // scalar nodes that choose between values
-	variants   []*variant
-	now        *variant // in this run; nil: plain Go
 }
 
 type passStore struct {
@@ -144,7 +146,7 @@ func (b *Builder) Program(stores []Store, blas BLAS) *Program {
 }
 
 func (b *Builder) program(stores []Store, blas BLAS, m *machine) *Program {
-	p := &Program{nodes: b.nodes, stores: stores, checks: b.checks, blas: blas, machine: m, wholeOf: map[int]int{}, codes: map[string][]instruction{}}
+	p := &Program{nodes: b.nodes, stores: stores, checks: b.checks, blas: blas, machine: m, wholeOf: map[int]int{}, forms: map[string]*form{}}
 	for _, n := range p.nodes {
 		if n.Op == Leaf {
 			p.leaves = max(p.leaves, n.Leaf+1)
@@ -168,7 +170,10 @@ func (b *Builder) program(stores []Store, blas BLAS, m *machine) *Program {
 	}
 	for _, group := range p.groups(members, func(leaf int) bool { return targets[leaf] }) {
 		first := p.nodes[stores[group[0]].Node]
-		ps := &pass{typ: first.Type, n: first.Len}
+		ps := &pass{store: -1, typ: first.Type, n: first.Len}
+		if stores[group[0]].Cond >= 0 {
+			ps.store = group[0]
+		}
 		for _, s := range group {
 			ps.stores = append(ps.stores, passStore{store: s, node: stores[s].Node, array: stores[s].Leaf})
 		}

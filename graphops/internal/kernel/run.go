@@ -3,7 +3,6 @@ package kernel
 import (
 	"fmt"
 	"math"
-	"slices"
 )
 
 // IntegerError says that a value does not fit the integer that it is stored in.
@@ -58,22 +57,19 @@ func (p *Program) Run(in []Array, span func(leaf int) (lo, hi uintptr)) error {
 			return IntegerError{i, v}
 		}
 	}
-	for _, ps := range p.passes {
-		if p.active(ps) {
-			p.prepare(ps)
+	for i := range p.work.parts {
+		t := &p.work.parts[i]
+		if t.lo == 0 && !(t.fixed && t.form == p.ready) && p.active(t.pass) {
+			p.prepare(t.pass)
 		}
 	}
 	if err := p.place(span); err != nil {
 		return err
 	}
 	p.do(p.work)
-	for _, ps := range p.passes {
-		for i := range ps.stores {
-			if s := &ps.stores[i]; s.wait && p.active(ps) {
-				dst := p.arrays[s.array]
-				Copy(dst, s.staging(dst))
-			}
-		}
+	for _, s := range p.plan.waiting {
+		dst := p.arrays[s.array]
+		Copy(dst, s.staging(dst))
 	}
 	for _, i := range p.scalars {
 		if p.written[i] {
@@ -95,7 +91,7 @@ func (p *Program) Written(i int) bool { return p.written[i] }
 
 // active reports whether the pass has work in this run. The stores of a pass have one condition.
 func (p *Program) active(ps *pass) bool {
-	return len(ps.stores) == 0 || ps.stores[0].store < 0 || p.written[ps.stores[0].store]
+	return ps.store < 0 || p.written[ps.store]
 }
 
 // scalar evaluates node i once per run.
@@ -136,6 +132,7 @@ func (p *Program) reduce(b *batch) {
 	for _, ps := range b.passes {
 		p.prepare(ps)
 	}
+	p.lay(b.work)
 	p.do(b.work)
 	for _, ps := range b.passes {
 		for i := range ps.sums {
@@ -147,11 +144,14 @@ func (p *Program) reduce(b *batch) {
 
 // prepare evaluates what a pass reads besides bound arrays, and chooses its code.
 func (p *Program) prepare(ps *pass) {
-	if ps.now = p.variant(ps); ps.now != nil {
-		if p.ready != nil && len(ps.now.needs) == 0 && slices.Equal(p.ready.scalars, ps.now.scalars) {
+	if now := p.variant(ps); now != ps.now {
+		ps.now, p.moved = now, true
+	}
+	if ps.now != nil {
+		if ps.now.form == p.ready && len(ps.now.needs) == 0 {
 			return
 		}
-		p.ready = ps.now
+		p.ready = ps.now.form
 		for _, i := range ps.now.scalars {
 			p.scalar(i)
 		}

@@ -8,11 +8,26 @@ import (
 // variant is the machine code of a pass for one outcome of its conditions: of a Select by a scalar only the chosen value is
 // computed.
 type variant struct {
-	outcome uint64
-	code    []instruction
-	rows    []rowRef
-	scalars []int // nodes
+	*form
 	needs   []int // whole values read
+	outcome uint64
+	refs    []rowRef // rows
+}
+
+// link says where in the code an address of a part belongs.
+type link struct {
+	record, row int
+	place       int     // among the part's addresses
+	plus        uintptr // to be added
+}
+
+// form is what variants of like passes share, so that the code of many small tensors stays in the cache.
+type form struct {
+	code    []instruction
+	scalars []int // nodes
+	rows    []rowKind
+	own     []link // what each part binds anew: its arrays and stores
+	next    []link // and those of the part after it
 	// Of reductions: the rows of the lanes; code for what is left after the last whole strip, and the rows where that puts
 	// the elements to be reduced.
 	lanes    []int
@@ -50,8 +65,8 @@ func (p *Program) variant(ps *pass) *variant {
 	if p.machine == nil || len(ps.steps) > maxSteps {
 		return nil
 	}
-	if len(ps.conditions) == 0 && len(ps.variants) > 0 {
-		return ps.variants[0].orNil()
+	if len(ps.conditions) == 0 && ps.now != nil {
+		return ps.now
 	}
 	var outcome uint64
 	for i, c := range ps.conditions {
@@ -66,16 +81,11 @@ func (p *Program) variant(ps *pass) *variant {
 	}
 	if len(ps.variants) == maxVariants { // many independent conditions: what was met long ago need not be met again
 		ps.variants = nil
-		clear(p.codes)
+		clear(p.forms)
 	}
 	v := p.compile(ps, outcome)
 	ps.variants = append(ps.variants, v)
 	return v.orNil()
-}
-
-// like reports whether two variants have the same code and scalars.
-func (v *variant) like(o *variant) bool {
-	return unsafe.SliceData(v.code) == unsafe.SliceData(o.code) && slices.Equal(v.scalars, o.scalars)
 }
 
 func (v *variant) orNil() *variant {
@@ -87,7 +97,7 @@ func (v *variant) orNil() *variant {
 
 // compile translates a pass. Passes that the machine has no instructions for get no code.
 func (p *Program) compile(ps *pass, outcome uint64) *variant {
-	v := &variant{outcome: outcome}
+	v := &variant{form: &form{}, outcome: outcome}
 	c := newCoder(p, ps, v)
 	for k, s := range ps.stores {
 		c.store(k, c.resolve(s.node))
@@ -114,11 +124,12 @@ func (p *Program) compile(ps *pass, outcome uint64) *variant {
 			v.laneMask = uintptr(lanes*8 - p.machine.strip)
 		}
 	}
-	v.rows, v.scalars, v.needs = c.rows, c.scalars, c.needs
+	v.refs, v.scalars, v.needs = c.rows, c.scalars, c.needs
 	if c.failed {
-		return &variant{outcome: outcome}
+		return &variant{form: &form{}, outcome: outcome}
 	}
-	p.sizes = p.sizes.max(sizes{rows: max(1, len(v.rows)), scalars: max(1, len(v.scalars)), code: max(len(v.code), len(v.tail))})
+	p.share(v)
+	p.sizes = p.sizes.max(sizes{rows: len(v.refs), scalars: max(1, len(v.scalars)), code: max(len(v.code), len(v.tail))})
 	return v
 }
 
@@ -146,18 +157,55 @@ func (c *coder) fetch(kind rowKind) {
 	c.code = append(c.code, work...)
 }
 
-// link finds the handlers of the instructions. Equal code is shared, so that the code of many small tensors stays in the
-// cache.
+// link finds the handlers of the instructions.
 func (c *coder) link() []instruction {
 	c.emit(opEnd, 0, 0)
 	for i := range c.code {
 		in := &c.code[i]
 		in.handler = c.p.machine.handler(c.ps.typ, in.op, in.a, in.b)
 	}
-	key := string(unsafe.Slice((*byte)(unsafe.Pointer(&c.code[0])), len(c.code)*int(unsafe.Sizeof(c.code[0]))))
-	if old, ok := c.p.codes[key]; ok {
-		return old
-	}
-	c.p.codes[key] = c.code
 	return c.code
+}
+
+// share gives a variant the form of an earlier one that has the same.
+func (p *Program) share(v *variant) {
+	places := make([]int, len(v.refs))
+	n := 0
+	for i, r := range v.refs {
+		v.rows = append(v.rows, r.kind)
+		switch r.kind {
+		case rowArray, rowStore:
+			places[i] = n
+			n++
+		case rowNext, rowAhead:
+			places[i] = places[r.index]
+		}
+	}
+	for i := range v.code {
+		for k, r := range v.code[i].rows {
+			if r < 0 {
+				continue
+			}
+			switch l := (link{i, k, places[r], 0}); v.rows[r] {
+			case rowNext:
+				v.next = append(v.next, l)
+			case rowAhead:
+				l.plus = ahead
+				v.own = append(v.own, l)
+			case rowArray, rowStore:
+				v.own = append(v.own, l)
+			}
+		}
+	}
+	key := bytesOf(v.code) + bytesOf(v.tail) + bytesOf(v.scalars) + bytesOf(v.rows) + bytesOf(v.own) + bytesOf(v.next) + bytesOf(v.lanes) + bytesOf(v.tails)
+	if old, ok := p.forms[key]; ok {
+		v.form = old
+	} else {
+		p.forms[key] = v.form
+	}
+}
+
+func bytesOf[T instruction | link | rowKind | int](s []T) string {
+	var z T
+	return string(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(z))))
 }

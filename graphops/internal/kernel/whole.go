@@ -64,7 +64,7 @@ func (p *Program) needWhole(i int) int {
 	switch {
 	case n.Op == TruncatedNormal:
 		w.random = &normals{args: n.Args[:2], stream: Stream(n.Dims), value: w.value}
-		w.work = newWork([]*pass{{typ: n.Type, n: n.Len, random: w.random}})
+		w.work = newWork([]*pass{{store: -1, typ: n.Type, n: n.Len, random: w.random}})
 	case n.Op.Rearranges():
 		w.dims = parseDims(n.Dims)
 		for a := range n.Op.Arity() {
@@ -82,7 +82,7 @@ func (p *Program) needWhole(i int) int {
 	p.whole = append(p.whole, w)
 	p.wholeOf[i] = k
 	if !n.Op.Rearranges() {
-		w.pass = &pass{typ: n.Type, n: n.Len, stores: []passStore{{store: -1, node: i, array: p.leaves + k}}}
+		w.pass = &pass{store: -1, typ: n.Type, n: n.Len, stores: []passStore{{store: -1, node: i, array: p.leaves + k}}}
 		p.finish(w.pass)
 		w.work = newWork([]*pass{w.pass})
 	}
@@ -109,6 +109,7 @@ func (p *Program) evaluate(k int) {
 	switch {
 	case w.pass != nil:
 		p.prepare(w.pass)
+		p.lay(w.work)
 		p.do(w.work)
 	case w.random != nil:
 		r := w.random
