@@ -212,6 +212,9 @@ func (p *Plan) Run(values []gorgonia.Value) error {
 	}
 	defer p.release()
 	p.strided = false
+	if p.store != nil && p.store.locked != nil {
+		return p.store.locked
+	}
 	for _, st := range p.also {
 		if st != nil {
 			if _, err := st.legal(); err != nil {

@@ -27,6 +27,7 @@ type Store struct {
 	nodes   map[weak.Pointer[gorgonia.Node]]*State
 	names   names // on the graph of the last new node
 	changes int   // counts the nodes that were made
+	locked  error
 }
 
 // State is one value of a store.
@@ -133,6 +134,10 @@ func (s *Store) add(st *State) *State {
 	s.states = append(s.states, st)
 	return st
 }
+
+// Lock lets everything that was compiled with the store fail with an error from now on, and change nothing; nil unlocks it. It is for
+// times when the states, or parameters that go with them, are not what training needs.
+func (s *Store) Lock(why error) { s.locked = why }
 
 // States are all states in the order in which they were made.
 func (s *Store) States() []*State { return s.states }

@@ -162,3 +162,17 @@ func TestRenewCounter(t *testing.T) {
 	require.Equal(t, []*State{s.Lookup("n"), s.Lookup("v")}, s.States())
 	require.ErrorContains(t, s.Renew("v", stale, nil), "not a counter")
 }
+
+// A locked store keeps commits from running, and they change nothing.
+func TestLock(t *testing.T) {
+	g, s := G.NewGraph(), NewStore()
+	n := must(must(s.Slot("x", "", tensor.Float64, nil, 3)).Node(g))
+	vm := must(NewMachine(must(Commit([]Update{{n, Of(n).Add(Const(1))}}, From(s)))))
+	require.NoError(t, vm.RunAll())
+	s.Lock(errors.New("busy"))
+	require.ErrorContains(t, vm.RunAll(), "busy")
+	require.Equal(t, 4.0, n.Value().Data())
+	s.Lock(nil)
+	require.NoError(t, vm.RunAll())
+	require.Equal(t, 5.0, n.Value().Data())
+}
