@@ -18,7 +18,7 @@ import (
 	"optimop/internal/suggest"
 )
 
-// OptionError says what is wrong with an option of a schedule.
+// OptionError says what is wrong with an option of a schedule; "of[1].value" is one of the schedule that is an element of an option.
 type OptionError struct{ Option, Problem string }
 
 func (e *OptionError) Error() string { return "option " + strconv.Quote(e.Option) + " " + e.Problem }
@@ -101,7 +101,7 @@ func setOptions(at reflect.Value, config map[string]any, depth int) error {
 		from[i] = key
 		v, err := decode(config[key], fields[i].typ, depth)
 		if err != nil {
-			return errors.Wrapf(err, "option %q", key)
+			return inside(key, err)
 		}
 		at.FieldByIndex(fields[i].index).Set(v)
 	}
@@ -111,6 +111,18 @@ func setOptions(at reflect.Value, config map[string]any, depth int) error {
 		}
 	}
 	return nil
+}
+
+// inside puts the name of an option, or an index, before what is wrong in it.
+func inside(where string, err error) error {
+	var bad *OptionError
+	switch {
+	case !errors.As(err, &bad):
+		return errors.Wrapf(err, "option %q", where)
+	case bad.Option != "" && bad.Option[0] != '[':
+		where += "."
+	}
+	return &OptionError{where + bad.Option, bad.Problem}
 }
 
 // option is an exported field of a schedule.
@@ -143,7 +155,7 @@ func decode(v any, want reflect.Type, depth int) (reflect.Value, error) {
 	if n, ok := v.(json.Number); ok {
 		f, err := n.Float64()
 		if err != nil {
-			return reflect.Value{}, errors.Errorf("%s is no float64", n)
+			return reflect.Value{}, &OptionError{"", "is " + string(n) + ", which is no float64"}
 		}
 		v = f
 	}
@@ -161,7 +173,7 @@ func decode(v any, want reflect.Type, depth int) (reflect.Value, error) {
 		for i := range r.Len() {
 			e, err := decode(r.Index(i).Interface(), want.Elem(), depth)
 			if err != nil {
-				return e, errors.Wrapf(err, "element %d", i)
+				return e, inside(fmt.Sprintf("[%d]", i), err)
 			}
 			out = reflect.Append(out, e)
 		}
@@ -170,7 +182,7 @@ func decode(v any, want reflect.Type, depth int) (reflect.Value, error) {
 	if n, ok := convert.Number(r, want); ok {
 		return n, nil
 	}
-	return reflect.Value{}, errors.Errorf("want %s, not %#v", article(want), v)
+	return reflect.Value{}, &OptionError{"", fmt.Sprintf("is %#v; it must be %s", v, article(want))}
 }
 
 // article names a type for people.
