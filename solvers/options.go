@@ -33,6 +33,7 @@ type option struct {
 	rule, name string // folded
 	known      string // for messages
 	at         reflect.Value
+	check      func(float64) error // of a hyperparameter
 }
 
 // setOptions sets fields of rules by name, as they stand in a config. Names are compared without case, - and _, after
@@ -42,7 +43,13 @@ func setOptions(optimizer string, rules []*ruleInfo, options map[string]any) err
 	var known []string
 	for _, r := range rules {
 		err := exported(reflect.ValueOf(r.rule), func(f reflect.StructField, v reflect.Value) error {
-			fields = append(fields, option{spelling.Fold(r.name), spelling.Fold(f.Name), spelling.Snake(f.Name), v})
+			o := option{rule: spelling.Fold(r.name), name: spelling.Fold(f.Name), known: spelling.Snake(f.Name), at: v}
+			for _, h := range r.fields {
+				if v.Addr().Interface() == any(h.value) {
+					o.check = h.check
+				}
+			}
+			fields = append(fields, o)
 			known = append(known, spelling.Snake(f.Name))
 			return nil
 		})
@@ -68,6 +75,11 @@ func setOptions(optimizer string, rules []*ruleInfo, options map[string]any) err
 			return &OptionError{Option: key, Problem: fmt.Sprintf("want %s, not %#v", article(f.at.Type().String()), value)}
 		}
 		f.at.Set(v)
+		if f.check != nil {
+			if err := f.check(v.Float()); err != nil {
+				return &OptionError{Option: key, Problem: strings.TrimPrefix(err.Error(), "solvers: ")}
+			}
+		}
 		return nil
 	}
 	for _, key := range sortedKeys(options) {
