@@ -25,7 +25,7 @@ func TestConfigRoundTrip(t *testing.T) {
 	}
 	data, err := Marshal(NewExponentialDecay(.1, 1000, .96, stairs))
 	require.NoError(t, err)
-	require.JSONEq(t, `{"class":"exponential_decay","initial":0.1,"decay_steps":1000,"decay_rate":0.96,"staircase":true}`, string(data))
+	require.JSONEq(t, `{"class":"exponential_decay","initial":0.1,"decay_steps":1000,"decay_rate":0.96,"staircase":true,"begin":0,"end":0}`, string(data))
 }
 
 func TestSpellings(t *testing.T) {
@@ -147,7 +147,9 @@ func TestRegister(t *testing.T) {
 		delete(registry.classes, "sum")
 		registry.Unlock()
 	})
-	require.Equal(t, []string{"constant", "exponential_decay", "interval_decay", "noam", "sum"}, Names())
+	require.Equal(t, []string{"constant", "cosine_annealing", "cosine_decay", "cosine_decay_restarts", "cyclic", "exponential_decay",
+		"interval_decay", "inverse_time_decay", "linear", "multi_step_decay", "noam", "one_cycle", "piecewise_constant_decay",
+		"piecewise_interpolate", "polynomial_decay", "product", "sequential", "step_decay", "sum", "warmup", "warmup_cosine_decay"}, Names())
 
 	s := &sum{[]Schedule{NewConstant(2), NewIntervalDecay(1, 2, .5)}, NewConstant(1), []float64{1, 4}, "x"}
 	require.Equal(t, 5., Value(s, 1))
