@@ -116,7 +116,8 @@ type Config struct {
 	MaxSkippedSteps    int  `json:"max_skipped_steps"`
 
 	// ResetUpdaterVarsModStep = n gives the state of the optimizers its initial values before every n-th run of an epoch, its
-	// first among them; see Updater.StartEpoch.
+	// first among them; see Updater.StartEpoch. They stay so where that run is skipped or fails. With accumulation it empties the
+	// accumulators, too: the group of that run has the sum of its remaining runs.
 	ResetUpdaterVarsModStep int `json:"reset_updater_vars_mod_step"`
 
 	// Seed is where the random numbers of GradientNoise begin, in [0, 2⁵³).
@@ -132,7 +133,7 @@ type VarOptions struct {
 	// in the name. A pattern that fits no variable is an error.
 	Match string `json:"match"`
 
-	// Vars are variables that are meant by themselves, in Go.
+	// Vars are variables that are meant by themselves, in Go; on another graph (see Updater.On) those of their names.
 	Vars gorgonia.Nodes `json:"-"`
 
 	// Tags are groups of variables for the tagged global norms.

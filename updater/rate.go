@@ -59,7 +59,7 @@ func (u *Updater) startDecay() error {
 	}
 	rate, err := u.baseRate()
 	if err != nil {
-		return err
+		return errors.Wrap(err, "decouple_constraints_factor")
 	}
 	if rate == 0 {
 		return errors.New("decouple_constraints_factor: the first learning rate, which it is relative to, is 0")
@@ -75,7 +75,7 @@ func (u *Updater) schedule() error {
 			return nil
 		}
 		if err := u.solver.Schedule(full, s); err != nil {
-			return err
+			return errors.Wrap(err, "config")
 		}
 		u.pipe.scheduled[full] = true
 		return nil

@@ -21,12 +21,15 @@ type Updater struct {
 	pipe     *pipeline
 	settings []*setting // of all variables
 	byNode   map[*gorgonia.Node]*setting
-	stats    stats
-	suspects []string       // what SkipNonFiniteSteps looks at
-	epoch    int            // global step at its start
-	rate     *gorgonia.Node // the effective learning rate
-	op       *gorgonia.Node // nil: to be built
-	last     *gorgonia.Node // the last one that was built
+	product
+}
+
+// product is what building the optim op makes.
+type product struct {
+	stats stats
+	rate  *gorgonia.Node // the effective learning rate
+	op    *gorgonia.Node // nil: to be built
+	last  *gorgonia.Node // the last one that was built
 }
 
 // objective is a loss with its variables.
@@ -52,7 +55,8 @@ func Expanded() Option {
 	return func(o *options) { o.solver = append(o.solver, solvers.Expanded()) }
 }
 
-// OnNewOptimOp calls f with each optim op that is built, before OptimOp returns it. An error of f is one of OptimOp.
+// OnNewOptimOp calls f with each optim op that is built, before OptimOp returns it; f may use the updater. An error of f is one of
+// OptimOp, and the op is then inert.
 func OnNewOptimOp(f func(op *gorgonia.Node) error) Option {
 	return func(o *options) {
 		if f != nil {
@@ -202,23 +206,33 @@ func (u *Updater) OptimOp() (*gorgonia.Node, error) {
 	if len(u.losses) == 0 {
 		return nil, errors.New("updater: make it with New")
 	}
-	op, err := u.build()
-	if err != nil {
+	old := u.product
+	if err := u.renew(); err != nil {
+		if u.last != old.last {
+			_ = graphops.Supersede(u.last) // it is a commit
+		}
+		u.product = old
 		return nil, errors.Wrap(err, "updater")
 	}
-	if u.last != nil {
-		if err := graphops.Supersede(u.last); err != nil {
-			return nil, err
-		}
+	if old.last != nil {
+		return u.last, graphops.Supersede(old.last)
 	}
-	u.last = op
+	return u.last, nil
+}
+
+// renew builds an optim op and announces it.
+func (u *Updater) renew() error {
+	op, err := u.build()
+	if err != nil {
+		return err
+	}
+	u.op, u.last = op, op
 	for _, f := range u.onNew {
 		if err := f(op); err != nil {
-			return nil, errors.Wrap(err, "updater: OnNewOptimOp")
+			return errors.Wrap(err, "OnNewOptimOp")
 		}
 	}
-	u.op = op
-	return op, nil
+	return nil
 }
 
 // ResetOptimOp forgets the optim op, so that the next call of OptimOp builds a new one. Until then the old one works.
@@ -294,18 +308,25 @@ func (u *Updater) initState() error {
 }
 
 // counted are the states that tell what happened in the training, not what an optimizer remembers.
-var counted = []string{globalStep, skippedTotal, skippedInRow, skippedFirst}
+var counted = []string{globalStep, epochStart, skippedTotal, skippedInRow, skippedFirst}
 
-// globalStep is the name of the solver's counter of runs.
-const globalStep = "global_step"
+const (
+	globalStep = "global_step" // the solver's counter of runs
+	epochStart = "epoch_start" // the global step at the start of the epoch
+)
 
-// StartEpoch says that the next run is the first of an epoch, which ResetUpdaterVarsModStep counts from.
+// StartEpoch says that the next run is the first of an epoch, which ResetUpdaterVarsModStep counts from. It concerns the updaters of On
+// too, and is a part of the saved state.
 func (u *Updater) StartEpoch() error {
 	step, err := u.GlobalStep()
-	if err == nil {
-		u.epoch = step
+	if err != nil || u.cfg.ResetUpdaterVarsModStep == 0 {
+		return err
 	}
-	return err
+	st, err := u.solver.Store().Counter(epochStart)
+	if err == nil {
+		err = st.Set(float64(step))
+	}
+	return errors.Wrap(err, "updater")
 }
 
 // GlobalStep is the number of runs of the optim op, also of those that only accumulated gradients or were skipped. It is a part of
