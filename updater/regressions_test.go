@@ -76,15 +76,6 @@ func TestTagAcrossLosses(t *testing.T) {
 	require.InDeltaSlice(t, []float64{1 - 3.0/5, 1 - 4}, trained(t, u, vars, 1), 1e-15)
 }
 
-// A tag that only a variable without a gradient has, in this loss or another, is a norm of 0.
-func TestTagWithoutGradient(t *testing.T) {
-	vars, loss := scalars(map[string]float64{"a": 3}, "a", "b")
-	u, err := New(loss("a"), vars, config(t, `{"learning_rate": 1, "gradient_clip_global_norm": 1, "global_norm_tag": "t", "updater_opts": [
-		{"match": "b", "tags": "t"}]}`))
-	require.NoError(t, err)
-	require.Equal(t, []float64{-2, 1}, trained(t, u, vars, 1))
-}
-
 // Names are no patterns where their norm is taken.
 func TestTagOfNamesLikePatterns(t *testing.T) {
 	for _, name := range []string{"w?", "w*", "w[0-9]", `w\1`, "w[", "*"} {

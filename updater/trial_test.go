@@ -179,12 +179,12 @@ type graph struct {
 func (tr *trial) graph() (m graph) {
 	g := G.NewGraph()
 	for _, v := range tr.vars {
-		n := input(g, v, v.name)
+		n := v.input(g, v.name)
 		let(n, v, v.start)
 		m.vars = append(m.vars, n)
 	}
 	for i, v := range tr.data {
-		m.data = append(m.data, input(g, tr.vars[v], fmt.Sprint("data", i)))
+		m.data = append(m.data, tr.vars[v].input(g, fmt.Sprint("data", i)))
 	}
 	for _, l := range tr.losses {
 		var loss *G.Node
@@ -215,7 +215,7 @@ func (tr *trial) graph() (m graph) {
 	return m
 }
 
-func input(g *G.ExprGraph, v variable, name string) *G.Node {
+func (v variable) input(g *G.ExprGraph, name string) *G.Node {
 	if v.shape.IsScalar() {
 		return G.NewScalar(g, v.dt, G.WithName(name))
 	}
