@@ -191,29 +191,24 @@ func (d draws) settings(o map[string]any) {
 	maybe(d, o, 4, "gradient_clip_global_norm_tag", "a", "b", "")
 }
 
-// prune drops tags that nobody has or that have no effect, which are errors.
+// prune drops tags that nobody has or that nothing goes by, which are errors.
 func (d draws) prune() {
-	var have []string
+	all := []map[string]any{d.cfg}
 	for _, e := range d.entries {
-		tags, _ := e.options["tags"].([]string)
-		have = append(have, tags...)
+		all = append(all, e.options)
 	}
-	for i := -1; i < len(d.entries); i++ {
-		o := d.cfg
-		if i >= 0 {
-			o = d.entries[i].options
-		}
-		on := func(key string) bool {
-			v, ok := o[key]
-			if !ok {
-				v = d.cfg[key]
-			}
-			return number(v, 0) != 0
-		}
-		clip, zero := on("gradient_clip_global_norm"), on("grad_norm_to_clip_to_zero")
-		some := i < 0 && len(d.entries) > 0
-		for key, read := range map[string]bool{"global_norm_tag": clip || zero || some, "gradient_clip_global_norm_tag": clip || some} {
-			if t, ok := o[key].(string); ok && t != "" && (!read || !slices.Contains(have, t)) {
+	on := func(key string) bool {
+		return slices.ContainsFunc(all, func(o map[string]any) bool { return number(o[key], 0) != 0 })
+	}
+	clip, zero := on("gradient_clip_global_norm"), on("grad_norm_to_clip_to_zero")
+	for _, o := range all {
+		for key, read := range map[string]bool{"global_norm_tag": clip || zero, "gradient_clip_global_norm_tag": clip} {
+			t, _ := o[key].(string)
+			known := slices.ContainsFunc(all, func(e map[string]any) bool {
+				tags, _ := e["tags"].([]string)
+				return slices.Contains(tags, t)
+			})
+			if t != "" && !(read && known) {
 				delete(o, key)
 			}
 		}
