@@ -40,6 +40,10 @@ func Text(values []float64, height int, a Axis) string {
 	for _, v := range values {
 		low, high = min(low, v), max(high, v)
 	}
+	scale := 1.0
+	if math.IsInf(high-low, 0) {
+		scale = 0.5
+	}
 	lines := make([][]byte, height)
 	for i := range lines {
 		lines[i] = []byte(strings.Repeat(" ", len(values)))
@@ -47,7 +51,7 @@ func Text(values []float64, height int, a Axis) string {
 	for i, v := range values {
 		line := height - 1
 		if high > low {
-			line = int(math.Round((high/2 - v/2) / (high/2 - low/2) * float64(height-1))) // halves do not overflow
+			line = int(math.Round((high*scale - v*scale) / (high*scale - low*scale) * float64(height-1)))
 		}
 		lines[line][i] = '*'
 	}

@@ -16,6 +16,7 @@ func TestText(t *testing.T) {
 	}{
 		{[]float64{1, 0, 1}, 2, Axis{"a", "b", 1}, []string{"         1 |* *", "         0 | *", "           +-^-", "            a b"}},
 		{[]float64{3, 3}, 3, Axis{"0.1", "10", -1}, []string{"         3 |", "           |", "         3 |**", "           +--", "            0.1 10"}},
+		{[]float64{0, 5e-324}, 2, Axis{"0", "1", -1}, []string{"4.941e-324 | *", "         0 |*", "           +--", "            0 1"}},
 	} {
 		require.Equal(t, strings.Join(c.want, "\n")+"\n", Text(c.values, c.height, c.axis))
 	}
