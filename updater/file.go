@@ -23,34 +23,65 @@ const format = "optimop updater 1"
 // hyperparameters, accumulators, the states of random operations) to a file in the safetensors format
 // (https://github.com/huggingface/safetensors), each under its name. The file is written beside its place and then moved there, so that a run
 // that is interrupted leaves the old one. Two variables of one name are an error. What hyperparameters with
-// schedules are is not saved: the global step says it. The optim op is built if there is none.
+// schedules are is not saved: the global step says it. The optim op is built if there is none. While averages of the weights stand in for
+// them (solvers.Solver.UseAverages) SaveFile is an error.
 func (u *Updater) SaveFile(path string) error {
+	return errors.Wrap(u.saveFile(path), "updater: SaveFile")
+}
+
+func (u *Updater) saveFile(path string) error {
 	if _, err := u.OptimOp(); err != nil {
-		return errors.Wrap(err, "updater: SaveFile")
+		return err
 	}
-	items, err := u.items()
+	if err := u.checkNames(); err != nil {
+		return err
+	}
+	s, err := u.snapshot()
 	if err != nil {
-		return errors.Wrap(err, "updater: SaveFile")
-	}
-	var tensors []safetensors.Tensor
-	for _, it := range items {
-		t, err := it.tensor()
-		if err != nil {
-			return errors.Wrap(err, "updater: SaveFile")
-		}
-		tensors = append(tensors, t)
+		return err
 	}
 	kinds := map[string]string{}
-	for _, it := range items {
+	for _, it := range s.items {
 		kinds[it.name] = it.kind
 	}
 	text, err := json.Marshal(kinds)
 	if err != nil {
-		return errors.Wrap(err, "updater: SaveFile")
+		return err
 	}
-	return errors.Wrap(replace(path, func(w io.Writer) error {
-		return safetensors.Write(w, tensors, map[string]string{"format": format, "kinds": string(text)})
-	}), "updater: SaveFile")
+	return replace(path, func(w io.Writer) error {
+		return safetensors.Write(w, s.tensors, map[string]string{"format": format, "kinds": string(text)})
+	})
+}
+
+// saved is a copy of the values of all variables and states.
+type saved struct {
+	items   []item
+	tensors []safetensors.Tensor // of the items
+}
+
+// snapshot copies everything.
+func (u *Updater) snapshot() (s saved, err error) {
+	if s.items, err = u.items(); err != nil {
+		return s, err
+	}
+	for _, it := range s.items {
+		t, err := it.tensor()
+		if err != nil {
+			return s, err
+		}
+		s.tensors = append(s.tensors, t)
+	}
+	return s, nil
+}
+
+// restore writes everything back that it can, and returns the first error.
+func (s saved) restore() (err error) {
+	for i, it := range s.items {
+		if e := it.restore(s.tensors[i]); err == nil {
+			err = errors.Wrapf(e, "restoring %s", it.name)
+		}
+	}
+	return err
 }
 
 // replace writes a file whole or not at all.
@@ -87,7 +118,8 @@ type loadOptions struct{ parameters bool }
 func ParametersOnly() LoadOpt { return func(o *loadOptions) { o.parameters = true } }
 
 // LoadFile reads what SaveFile wrote, and builds the optim op if there is none. Names, shapes and dtypes must be those of this updater's variables
-// and state: everything that is missing, unexpected or of another form is listed in one error, and then nothing is changed.
+// and state: everything that is missing, unexpected or of another form is listed in one error, and then nothing is changed. LoadFile, too, is an
+// error while averages stand in for the weights: what it loads would be overwritten when those come back.
 func (u *Updater) LoadFile(path string, opts ...LoadOpt) error {
 	return errors.Wrap(u.loadFile(path, opts), "updater: LoadFile")
 }
@@ -117,6 +149,9 @@ func (u *Updater) loadFile(path string, opts []LoadOpt) error {
 	kinds := map[string]string{}
 	if err := json.Unmarshal([]byte(meta["kinds"]), &kinds); err != nil {
 		return errors.Wrapf(err, "%s: the metadata", path)
+	}
+	if err := u.checkNames(); err != nil {
+		return err
 	}
 	items, err := u.items()
 	if err != nil {
@@ -149,13 +184,27 @@ const (
 type item struct {
 	name, kind string
 	value      gorgonia.Value
-	state      *graphops.State // nil: a variable
+	node       *gorgonia.Node  // of a variable, or nil
+	state      *graphops.State // or nil
 }
 
-// items are the variables and states, in order.
+// checkNames reports variables that a file could not tell apart.
+func (u *Updater) checkNames() error {
+	for _, s := range u.settings {
+		if s.name != s.node.Name() {
+			return errors.Errorf("a variable has no name of its own, so that it is called %q: give it one with gorgonia.WithName", s.name)
+		}
+	}
+	return nil
+}
+
+// items are the variables and states, in order. While averages stand in for the weights there are none.
 func (u *Updater) items() (items []item, err error) {
 	if len(u.losses) == 0 {
 		return nil, errors.New("make the updater with New")
+	}
+	if why := u.solver.Store().Locked(); why != nil {
+		return nil, why
 	}
 	seen := map[string]bool{}
 	add := func(it item) error {
@@ -167,13 +216,10 @@ func (u *Updater) items() (items []item, err error) {
 		return nil
 	}
 	for _, s := range u.settings {
-		if s.name != s.node.Name() {
-			return nil, errors.Errorf("a variable has no name of its own, so that it is called %q: give it one with gorgonia.WithName", s.name)
-		}
 		if s.node.Value() == nil {
 			return nil, errors.Errorf("variable %q has no value", s.name)
 		}
-		if err := add(item{s.name, kindParameter, s.node.Value(), nil}); err != nil {
+		if err := add(item{name: s.name, kind: kindParameter, value: s.node.Value(), node: s.node}); err != nil {
 			return nil, err
 		}
 	}
@@ -197,7 +243,7 @@ func (u *Updater) items() (items []item, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := add(item{st.Name(), kindState, v, st}); err != nil {
+		if err := add(item{name: st.Name(), kind: kindState, value: v, state: st}); err != nil {
 			return nil, err
 		}
 	}
@@ -239,6 +285,19 @@ func valueOfTensor(t safetensors.Tensor) gorgonia.Value {
 
 // assign writes what was read into the value.
 func (it item) assign(t safetensors.Tensor) error { return graphops.Copy(it.value, valueOfTensor(t)) }
+
+// restore writes a copy back. A variable's node may have got another value in the meantime, by gorgonia.Let: then into both.
+func (it item) restore(t safetensors.Tensor) (err error) {
+	if it.state != nil {
+		_, err = it.state.Value() // takes over what Let gave its nodes, so that it does not come back later
+	} else if now := it.node.Value(); now != nil && now != it.value {
+		err = graphops.Copy(now, valueOfTensor(t))
+	}
+	if e := it.assign(t); err == nil {
+		err = e
+	}
+	return err
+}
 
 // accepts looks at what was read for a hyperparameter or a counter.
 func (it item) accepts(t safetensors.Tensor) error {

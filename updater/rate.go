@@ -105,8 +105,27 @@ func (u *Updater) setRate(v float64) error {
 	if u.cfg.LearningRateSchedule != nil {
 		return errors.New("learning_rate follows a schedule")
 	}
-	var set []func(float64) error
-	var old []float64
+	if _, err := u.setRates(v); err != nil {
+		return err
+	}
+	if u.pipe.decay != nil {
+		u.pipe.decay.LearningRate = v
+	}
+	u.pipe.rate = &v
+	return nil
+}
+
+// setRates sets the learning rate of all optimizers, or changes nothing. back gives them those that they had.
+func (u *Updater) setRates(v float64) (back func() error, err error) {
+	var undo []func() error
+	back = func() (err error) {
+		for _, f := range undo {
+			if e := f(); err == nil {
+				err = e
+			}
+		}
+		return err
+	}
 	for _, o := range u.pipe.optimizers {
 		s, name := u.solver, u.full(o, learningRate)
 		if name == "" {
@@ -116,25 +135,19 @@ func (u *Updater) setRate(v float64) error {
 			continue
 		}
 		was, err := s.Get(name)
+		if err == nil {
+			err = s.Set(name, v)
+		}
 		if err != nil {
-			return err
+			_ = back() // they had it before
+			return nil, err
 		}
-		if err := s.Set(name, v); err != nil {
-			for i, f := range set {
-				_ = f(old[i]) // they had it before
-			}
-			return err
-		}
-		set, old = append(set, func(v float64) error { return s.Set(name, v) }), append(old, was)
+		undo = append(undo, func() error { return s.Set(name, was) })
 	}
-	if len(set) == 0 {
-		return errors.Errorf("no optimizer here has a hyperparameter %s", learningRate)
+	if len(undo) == 0 {
+		return nil, errors.Errorf("no optimizer here has a hyperparameter %s", learningRate)
 	}
-	if u.pipe.decay != nil {
-		u.pipe.decay.LearningRate = v
-	}
-	u.pipe.rate = &v
-	return nil
+	return back, nil
 }
 
 // LearningRate is the effective learning rate of the next step, the dynamic factor included, but no multipliers: that of the config's
