@@ -16,6 +16,7 @@ type config struct {
 	model, solver, host string
 	file, summaries     string
 	data, report        string
+	lrFind, schedule    string // plots
 	rate                float64
 	epochs, batch       int
 	seed                uint64
@@ -62,6 +63,8 @@ func parseFlags(args []string, help io.Writer) (config, error) {
 	fs.Uint64Var(&cfg.seed, "seed", 1, "seed of the first weights and of the order of the images")
 	fs.StringVar(&cfg.data, "data", "", "folder with the four gzipped MNIST files (default: those of the GoMNIST module)")
 	fs.StringVar(&cfg.report, "report", "", "write the results as JSON to this file")
+	fs.StringVar(&cfg.lrFind, "lr-find", "", "train with growing learning rates, plot the loss to this PNG file, suggest a rate, and stop")
+	fs.StringVar(&cfg.schedule, "plot-schedule", "", "plot the learning rate of the run's steps to this PNG file, and stop")
 	if err := fs.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			fmt.Fprintln(help, "Usage: go run ./examples/mnist [flags]")
@@ -100,7 +103,40 @@ func (c *config) check(given map[string]bool, rest []string) error {
 	if given["batch"] && c.batch < 1 {
 		return usagef("-batch must be at least 1, got %d", c.batch)
 	}
+	if err := c.checkPlots(given); err != nil {
+		return err
+	}
 	return c.checkConfig(given)
+}
+
+// plots reports whether the program only plots.
+func (c *config) plots() bool { return c.lrFind != "" || c.schedule != "" }
+
+// checkPlots refuses what means nothing where a plot takes the place of a training.
+func (c *config) checkPlots(given map[string]bool) error {
+	for _, p := range []struct {
+		name, file string
+		not        []string
+	}{
+		{"lr-find", c.lrFind, []string{"lr", "plot-schedule", "report", "summaries"}},
+		{"plot-schedule", c.schedule, []string{"report", "summaries"}},
+	} {
+		if !given[p.name] {
+			continue
+		}
+		if p.file == "" {
+			return usagef("-%s needs the name of a file", p.name)
+		}
+		for _, other := range p.not {
+			if given[other] {
+				return usagef("-%s conflicts with -%s, which only makes a plot", other, p.name)
+			}
+		}
+	}
+	if c.lrFind != "" && c.host == hostStep {
+		return usagef("-host %s conflicts with -lr-find, which needs the updater; use %s or %s", c.host, hostGraph, hostExpanded)
+	}
+	return nil
 }
 
 // checkConfig refuses what contradicts -config, or needs it.

@@ -31,8 +31,10 @@ func run(args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := checkReportPath(cfg.report); err != nil {
-		return err
+	for _, o := range [][2]string{{"report", cfg.report}, {"lr-find", cfg.lrFind}, {"plot-schedule", cfg.schedule}} {
+		if err := checkPath(o[0], o[1]); err != nil {
+			return err
+		}
 	}
 	data, err := openData(cfg.data, stderr)
 	if err != nil {
@@ -50,9 +52,20 @@ func run(args []string, stdout, stderr io.Writer) error {
 	}
 	fmt.Fprintf(stdout, "%s on %d images, tested on %d: %s in the %s host%s, batch %d, %s\n%s",
 		cfg.model, data.train.len(), data.test.len(), how, cfg.host, t.rates(), t.batch, blasName, table)
+	switch {
+	case cfg.lrFind != "":
+		return t.findRate(cfg.lrFind, stdout)
+	case cfg.schedule != "":
+		return t.plotRates(cfg.schedule)
+	}
+	return t.run(cfg, stdout, stderr)
+}
+
+// run trains and tests, epoch after epoch.
+func (t *trainer) run(cfg config, stdout, stderr io.Writer) error {
 	var rep report
 	for epoch := 1; epoch <= cfg.epochs; epoch++ {
-		bar := newProgress(stderr, epoch, cfg.epochs, data.train.len())
+		bar := newProgress(stderr, epoch, cfg.epochs, t.data.train.len())
 		line, err := t.epoch(epoch, bar)
 		bar.done()
 		if err != nil {

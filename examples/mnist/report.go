@@ -50,16 +50,16 @@ func (r *report) save(file string) error {
 	return errors.Wrap(os.WriteFile(file, append(text, '\n'), 0o644), "writing the report")
 }
 
-// checkReportPath finds a mistyped path before the training and not after it.
-func checkReportPath(file string) error {
+// checkPath finds a mistyped path before the training and not after it.
+func checkPath(name, file string) error {
 	if file == "" {
 		return nil
 	}
 	if isDir(file) {
-		return usagef("-report %s is a folder", file)
+		return usagef("-%s %s is a folder", name, file)
 	}
 	if dir := filepath.Dir(file); !isDir(dir) {
-		return usagef("-report: there is no folder %s", dir)
+		return usagef("-%s: there is no folder %s", name, dir)
 	}
 	return nil
 }

@@ -28,6 +28,9 @@ func (t *trainer) useConfig(cfg config) (err error) {
 	if _, err = t.learner(min(t.batch, len(t.order))); err != nil {
 		return usageError{errors.Wrapf(err, "-config %s", cfg.file)}
 	}
+	if cfg.plots() {
+		return nil // nothing is trained
+	}
 	summing := t.updater.SummaryNode("global_grad_norm") != nil // every summary has it
 	switch {
 	case summing && cfg.summaries == "":
@@ -37,6 +40,14 @@ func (t *trainer) useConfig(cfg config) (err error) {
 	case cfg.summaries != "":
 		return usagef("-summaries %s: %s asks for none; give it a summary_interval", cfg.summaries, cfg.file)
 	}
+	return err
+}
+
+// useUpdater trains with the solver by an updater, which can look for its learning rate.
+func (t *trainer) useUpdater() error {
+	t.settings = updater.Config{Optimizer: t.solver, LearningRate: &t.rate}
+	t.solver = nil
+	_, err := t.learner(min(t.batch, len(t.order)))
 	return err
 }
 

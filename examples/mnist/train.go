@@ -64,13 +64,20 @@ func newTrainer(cfg config, data *dataset) (*trainer, error) {
 	if t.rate, err = startRate(cfg, arch, t.batch, t.solver); err != nil {
 		return nil, err
 	}
+	if cfg.lrFind != "" {
+		return t, t.useUpdater()
+	}
 	return t, nil
+}
+
+func (t *trainer) shuffle() {
+	t.rng.Shuffle(len(t.order), func(i, j int) { t.order[i], t.order[j] = t.order[j], t.order[i] })
 }
 
 // epoch trains on every image once, in a new order, and then measures the accuracy on the test images.
 func (t *trainer) epoch(number int, bar *progress) (epochResult, error) {
 	start := time.Now()
-	t.rng.Shuffle(len(t.order), func(i, j int) { t.order[i], t.order[j] = t.order[j], t.order[i] })
+	t.shuffle()
 	if err := t.startEpoch(); err != nil {
 		return epochResult{}, err
 	}
@@ -105,8 +112,11 @@ func (t *trainer) epoch(number int, bar *progress) (epochResult, error) {
 // train makes one step and returns the batch's mean loss from before it.
 func (t *trainer) train(numbers []int) (float64, error) {
 	if t.solver != nil {
-		rate := t.rate * float64(t.steps-t.step) / float64(t.steps)
-		if err := t.solver.Set("learning_rate", rate); err != nil {
+		rate, err := t.rateAt(t.step)
+		if err == nil {
+			err = t.solver.Set("learning_rate", rate)
+		}
+		if err != nil {
 			return 0, errors.Wrap(err, "setting the learning rate")
 		}
 	}
