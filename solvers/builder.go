@@ -30,7 +30,8 @@ type build struct {
 	grads   []Step                    // as the first rule gets them
 	trial   bool                      // may meet rules that the solver does not know yet
 	updates []graphops.Update
-	when    []graphops.CommitOpt // conditions of some of the updates
+	when    []graphops.CommitOpt    // conditions of some of the updates
+	only    map[*gorgonia.Node]Expr // those that the steps of parameters have
 	counts  map[string]Expr
 	adjust  []adjustment       // of the rules that run now
 	met     map[*ruleInfo]bool // in order, which settles the names of rules that cannot be told apart
@@ -85,7 +86,7 @@ func (b *Builder) Run(r Rule, in []Step) ([]Step, error) {
 func (b *Builder) skip(r Rule) {
 	dry := *b.build
 	dry.g, dry.store, dry.updates, dry.bound = gorgonia.NewGraph(), graphops.NewStore(), nil, nil
-	dry.when, dry.adjust = nil, nil
+	dry.when, dry.only, dry.adjust = nil, nil, nil
 	dry.counts, dry.ran = map[string]Expr{}, map[*ruleInfo]bool{}
 	_, _ = (&Builder{&dry, b.rule}).Run(r, nil)
 }
@@ -131,7 +132,29 @@ func (r *ruleInfo) apply(b *Builder, in []Step) (out []Step, err error) {
 	for i, s := range in {
 		in[i].Value, in[i].Delta = spread(s, s.Value), spread(s, s.Delta)
 	}
-	return r.rule.Apply(b, in)
+	given := map[*gorgonia.Node]bool{}
+	for _, s := range in {
+		given[s.Param.Node] = true
+	}
+	if out, err = r.rule.Apply(b, in); err != nil {
+		return nil, err
+	}
+	return out, onceEach(out, given)
+}
+
+// onceEach checks that steps are of given parameters, and not two of one, of which only one could be made.
+func onceEach(out []Step, given map[*gorgonia.Node]bool) error {
+	for _, s := range out {
+		left, known := given[s.Param.Node]
+		switch {
+		case !known:
+			return errors.Errorf("a rule returned a step for %q, which it was not given", s.Param.Name)
+		case !left:
+			return errors.Errorf("a rule returned two steps for %q", s.Param.Name)
+		}
+		given[s.Param.Node] = false
+	}
+	return nil
 }
 
 // spread gives a scalar, as the delta of a rule that sets the value outright, the form of the parameter.

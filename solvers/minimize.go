@@ -71,6 +71,26 @@ func (s *Solver) Check(loss *gorgonia.Node, vars ...*gorgonia.Node) error {
 	return err
 }
 
+// Depends is the part of Check that does not concern the rules, and says which of the variables the loss depends on.
+func (s *Solver) Depends(loss *gorgonia.Node, vars ...*gorgonia.Node) ([]bool, error) {
+	if err := s.Err(); err != nil {
+		return nil, err
+	}
+	return s.checkNodes(loss, vars)
+}
+
+// CheckCompose reports what Compose would refuse for variables of which those that are marked have gradients, and changes nothing.
+func (s *Solver) CheckCompose(vars gorgonia.Nodes, has []bool) error {
+	if len(has) != len(vars) {
+		return errors.Errorf("solvers: %d marks for %d variables", len(has), len(vars))
+	}
+	if err := s.Err(); err != nil {
+		return err
+	}
+	_, err := s.checkVars(vars, has)
+	return err
+}
+
 func (s *Solver) updates(loss *gorgonia.Node, vars gorgonia.Nodes) (*build, error) {
 	named, err := s.check(loss, vars)
 	if err != nil {
@@ -294,10 +314,6 @@ func (s *Solver) build(b *build, in []Step) (*build, error) {
 	if len(in) == 0 {
 		return nil, errors.New("solvers: there is nothing to train")
 	}
-	given := map[*gorgonia.Node]bool{}
-	for _, st := range in {
-		given[st.Param.Node] = true
-	}
 	out, err := (&Builder{build: b}).Run(s.rule, in)
 	if err != nil {
 		return nil, err
@@ -321,9 +337,6 @@ func (s *Solver) build(b *build, in []Step) (*build, error) {
 		return nil, errors.New("solvers: the rules returned no step for any parameter")
 	}
 	for _, st := range out {
-		if !given[st.Param.Node] {
-			return nil, errors.Errorf("solvers: a rule returned a step for %q, which it was not given", st.Param.Name)
-		}
 		b.updates = append(b.updates, graphops.Update{Target: st.Param.Node, Value: st.Value.Sub(st.Delta)})
 	}
 	return b, b.countStep()

@@ -18,10 +18,12 @@ var optionNames = map[string]string{
 	"initialgradientsquaredaccumulatorvalue": "initialaccumulatorvalue", "initialscale": "initialvalue", "l1regularizationstrength": "l1",
 	"l2regularizationstrength": "l2", "l2shrinkageregularizationstrength": "l2shrinkage", "lr": "learningrate",
 	"lrdecay": "ratedecay", "minlr": "minlearningrate", "muona": "a", "muonb": "b", "muonc": "c",
+	"nsmathreshhold": "smathreshold", "nsmathreshold": "smathreshold",
 	"scheduledecay": "momentumdecay", "stddev": "standarddeviation", "usenesterov": "nesterov",
 	"weightdecayrate": "weightdecay",
 
 	"blocks/adadelta/decayrate": "rho", "blocks/basicrmsprop/decayrate": "rho", "blocks/rmsprop/decayrate": "rho",
+	"ranger/alpha": "slowstepsize", "ranger/k": "syncperiod", "rangeradabelief/alpha": "slowstepsize", "rangeradabelief/k": "syncperiod",
 	"optax/rmsprop/decay": "rho", "returnn/rmsprop/decay": "rho", "tf1/rmsprop/decay": "rho", "torch/rmsprop/alpha": "rho",
 }
 
@@ -30,6 +32,7 @@ type option struct {
 	rule, name string // folded
 	known      string // for messages
 	at         reflect.Value
+	check      func(float64) error // of a hyperparameter
 }
 
 // setOptions sets fields of rules by name, as they stand in a config. Names are compared without case, - and _, after
@@ -39,7 +42,13 @@ func setOptions(optimizer string, rules []*ruleInfo, options map[string]any, dep
 	var known []string
 	for _, r := range rules {
 		err := exported(reflect.ValueOf(r.rule), func(f reflect.StructField, v reflect.Value) error {
-			fields = append(fields, option{spelling.Fold(r.name), spelling.Fold(f.Name), spelling.Snake(f.Name), v})
+			o := option{rule: spelling.Fold(r.name), name: spelling.Fold(f.Name), known: spelling.Snake(f.Name), at: v}
+			for _, h := range r.fields {
+				if v.Addr().Interface() == any(h.value) {
+					o.check = h.check
+				}
+			}
+			fields = append(fields, o)
 			known = append(known, spelling.Snake(f.Name))
 			return nil
 		})
@@ -65,6 +74,11 @@ func setOptions(optimizer string, rules []*ruleInfo, options map[string]any, dep
 			return &OptionError{Option: key, Problem: err.Error()}
 		}
 		f.at.Set(v)
+		if f.check != nil {
+			if err := f.check(v.Float()); err != nil {
+				return &OptionError{Option: key, Problem: strings.TrimPrefix(err.Error(), "solvers: ")}
+			}
+		}
 		return nil
 	}
 	for _, key := range sortedKeys(options) {

@@ -21,6 +21,7 @@ type built struct {
 	updates []graphops.Update
 	opts    []graphops.CommitOpt
 	after   gorgonia.Nodes
+	skipped Expr // whether the step is; the zero Expr: none ever is
 }
 
 // build builds the optim op: gradients, rules, custom and extra updates, checks, summaries, and one commit of them all.
@@ -37,7 +38,7 @@ func (u *Updater) build() (*gorgonia.Node, error) {
 			return nil, err
 		}
 	}
-	return graphops.Commit(b.updates, append(b.opts, graphops.After(b.after...), graphops.Label(u.label))...)
+	return graphops.Commit(b.updates, append(b.opts, graphops.Aside(u.stats.store), graphops.After(b.after...), graphops.Label(u.label))...)
 }
 
 // graph is that of the losses.
@@ -222,9 +223,21 @@ func (b *built) resets() error {
 	if n == 0 {
 		return nil
 	}
+	start, err := b.u.solver.Store().Counter(epochStart)
+	if err != nil {
+		return err
+	}
 	b.opts = append(b.opts, graphops.Before(func() error {
 		step, err := b.u.solver.GlobalStep()
-		if err != nil || (step-b.u.epoch)%n != 0 {
+		if err != nil {
+			return err
+		}
+		v, err := start.Value()
+		if err != nil {
+			return err
+		}
+		from, err := graphops.ScalarValue(v)
+		if err != nil || (step-int(from))%n != 0 {
 			return err
 		}
 		return b.u.initState()

@@ -21,7 +21,7 @@ type Config struct {
 	// beside it, named as the fields of the rule in snake case (see solvers.FromConfig), but for the learning rate; an option may be
 	// a schedule, {"class": "exponential_decay", …}. The key learning_rate_multiplier multiplies the learning rate. In Go it may
 	// also be a solvers.Rule, such as a chain or a solver, of which the rule is used: updaters of one rule share its
-	// hyperparameters, but no state. Absent, it is plain gradient descent, "sgd". What only transforms gradients is no optimizer.
+	// hyperparameters, but no state. Absent, it is "sgd", plain gradient descent. What only transforms gradients is no optimizer.
 	Optimizer any `json:"optimizer"`
 
 	// Preset is the library whose optimizers plain names mean first: "keras", "torch", "tf1", …; the names in solvers.Names before "/".
@@ -75,7 +75,7 @@ type Config struct {
 	GradientClipGlobalNorm float64 `json:"gradient_clip_global_norm"`
 
 	// GlobalNormTag lets the global norms be those of the variables with a tag (see VarOptions.Tags). GradientClipGlobalNormTag is the
-	// one for GradientClipGlobalNorm; absent, GlobalNormTag.
+	// one for GradientClipGlobalNorm; absent, or here empty, GlobalNormTag. In VarOptions an empty tag means all variables.
 	GlobalNormTag             string `json:"global_norm_tag"`
 	GradientClipGlobalNormTag string `json:"gradient_clip_global_norm_tag"`
 
@@ -116,7 +116,8 @@ type Config struct {
 	MaxSkippedSteps    int  `json:"max_skipped_steps"`
 
 	// ResetUpdaterVarsModStep = n gives the state of the optimizers its initial values before every n-th run of an epoch, its
-	// first among them; see Updater.StartEpoch.
+	// first among them; see Updater.StartEpoch. They stay so where that run is skipped or fails. With accumulation it empties the
+	// accumulators, too: the group of that run has the sum of its remaining runs.
 	ResetUpdaterVarsModStep int `json:"reset_updater_vars_mod_step"`
 
 	// Seed is where the random numbers of GradientNoise begin, in [0, 2⁵³).
@@ -132,7 +133,7 @@ type VarOptions struct {
 	// in the name. A pattern that fits no variable is an error.
 	Match string `json:"match"`
 
-	// Vars are variables that are meant by themselves, in Go.
+	// Vars are variables that are meant by themselves, in Go; on another graph (see Updater.On) those of their names.
 	Vars gorgonia.Nodes `json:"-"`
 
 	// Tags are groups of variables for the tagged global norms.

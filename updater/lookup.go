@@ -92,12 +92,12 @@ func (u *Updater) Table() string {
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "variable\tdtype\tshape\tmatched\toptimizer\trate\tl2\tdecay\truns\tprocessing\ttags")
 	for _, s := range u.settings {
-		key, rate, decay := s.opt.Key, fmt.Sprintf("×%v", s.opt.rate), fmt.Sprintf("×%v", s.opt.decay)
-		if u.custom.of(s.node) != nil {
-			key, rate, decay = "custom update", "", ""
+		fmt.Fprintf(w, "%s\t%v\t%v\t%s\t", s.name, s.node.Dtype(), s.node.Shape(), strings.Join(s.matched, " "))
+		if u.custom.of(s.node) != nil { // nothing else concerns it
+			fmt.Fprintln(w, "custom update\t\t\t\t1\t\t")
+			continue
 		}
-		fmt.Fprintf(w, "%s\t%v\t%v\t%s\t%s\t%s\t%v\t%s\t%s\t%s\t%s\n", s.name, s.node.Dtype(), s.node.Shape(), strings.Join(s.matched, " "),
-			key, rate, *s.L2, decay, s.runs(), s.processing(), strings.Join(s.Tags, " "))
+		fmt.Fprintf(w, "%s\t×%v\t%v\t×%v\t%s\t%s\t%s\n", s.opt.Key, s.opt.rate, *s.L2, s.opt.decay, s.runs(), s.processing(), strings.Join(s.Tags, " "))
 	}
 	_ = w.Flush() // to memory
 	lines := strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
@@ -135,4 +135,31 @@ func (s *setting) processing() string {
 		on = append(on, what)
 	}
 	return strings.Join(on, ", ")
+}
+
+// Slot is the node of a variable's slot, such as "m"; nil if there is none, or the optim op has not been built.
+func (u *Updater) Slot(v *gorgonia.Node, name string) *gorgonia.Node {
+	if v == nil || len(u.losses) == 0 || v.Graph() != u.losses[0].loss.Graph() {
+		return nil
+	}
+	return u.solver.Slot(v, name)
+}
+
+// SlotNames are the names of the slots that variables have, sorted; none before the optim op is built.
+func (u *Updater) SlotNames() []string {
+	return u.slotNames(func(*graphops.State) bool { return true })
+}
+
+func (u *Updater) slotNames(of func(*graphops.State) bool) []string {
+	var names []string
+	if u.solver == nil {
+		return nil
+	}
+	for _, st := range u.solver.Store().States() {
+		if st.Kind() == graphops.Slot && st.Param() != "" && of(st) {
+			names = append(names, st.Name()[strings.LastIndexByte(st.Name(), '/')+1:])
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
