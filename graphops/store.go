@@ -139,6 +139,9 @@ func (s *Store) add(st *State) *State {
 // times when the states, or parameters that go with them, are not what training needs.
 func (s *Store) Lock(why error) { s.locked = why }
 
+// Locked is the error of Lock while the store is locked, or nil.
+func (s *Store) Locked() error { return s.locked }
+
 // States are all states in the order in which they were made.
 func (s *Store) States() []*State { return s.states }
 

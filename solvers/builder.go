@@ -30,7 +30,8 @@ type build struct {
 	grads   []Step                    // as the first rule gets them
 	trial   bool                      // may meet rules that the solver does not know yet
 	updates []graphops.Update
-	when    []graphops.CommitOpt // conditions of some of the updates
+	when    []graphops.CommitOpt    // conditions of some of the updates
+	only    map[*gorgonia.Node]Expr // those that the steps of parameters have
 	counts  map[string]Expr
 	adjust  []adjustment       // of the rules that run now
 	met     map[*ruleInfo]bool // in order, which settles the names of rules that cannot be told apart
@@ -85,7 +86,7 @@ func (b *Builder) Run(r Rule, in []Step) ([]Step, error) {
 func (b *Builder) skip(r Rule) {
 	dry := *b.build
 	dry.g, dry.store, dry.updates, dry.bound = gorgonia.NewGraph(), graphops.NewStore(), nil, nil
-	dry.when, dry.adjust = nil, nil
+	dry.when, dry.only, dry.adjust = nil, nil, nil
 	dry.counts, dry.ran = map[string]Expr{}, map[*ruleInfo]bool{}
 	_, _ = (&Builder{&dry, b.rule}).Run(r, nil)
 }

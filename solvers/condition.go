@@ -25,8 +25,17 @@ func (b *Builder) When(cond Expr, apply func() ([]Step, error)) ([]Step, error) 
 	for _, u := range b.updates[from:] {
 		targets = append(targets, u.Target)
 	}
+	if b.only == nil {
+		b.only = map[*gorgonia.Node]Expr{}
+	}
 	for _, s := range out {
-		targets = append(targets, s.Param.Node)
+		n := s.Param.Node
+		targets = append(targets, n)
+		if other, ok := b.only[n]; ok {
+			b.only[n] = other.And(cond)
+		} else {
+			b.only[n] = cond
+		}
 	}
 	if len(targets) > 0 { // When without targets concerns all
 		b.when = append(b.when, graphops.When(cond, targets...))

@@ -19,10 +19,12 @@ var optionNames = map[string]string{
 	"initialgradientsquaredaccumulatorvalue": "initialaccumulatorvalue", "initialscale": "initialvalue", "l1regularizationstrength": "l1",
 	"l2regularizationstrength": "l2", "l2shrinkageregularizationstrength": "l2shrinkage", "lr": "learningrate",
 	"lrdecay": "ratedecay", "minlr": "minlearningrate", "muona": "a", "muonb": "b", "muonc": "c",
+	"nsmathreshhold": "smathreshold", "nsmathreshold": "smathreshold",
 	"scheduledecay": "momentumdecay", "stddev": "standarddeviation", "usenesterov": "nesterov",
 	"weightdecayrate": "weightdecay",
 
 	"blocks/adadelta/decayrate": "rho", "blocks/basicrmsprop/decayrate": "rho", "blocks/rmsprop/decayrate": "rho",
+	"ranger/alpha": "slowstepsize", "ranger/k": "syncperiod", "rangeradabelief/alpha": "slowstepsize", "rangeradabelief/k": "syncperiod",
 	"optax/rmsprop/decay": "rho", "returnn/rmsprop/decay": "rho", "tf1/rmsprop/decay": "rho", "torch/rmsprop/alpha": "rho",
 }
 

@@ -291,7 +291,7 @@ func TestTransformationsByName(t *testing.T) {
 			none = append(none, p.name)
 		}
 	}
-	require.Equal(t, []string{"clip_by_average_norm", "clip_by_global_norm", "clip_by_norm", "clip_by_value", "coupled_decay",
+	require.Equal(t, []string{"centralize_gradients", "clip_by_average_norm", "clip_by_global_norm", "clip_by_norm", "clip_by_value", "coupled_decay",
 		"filter_not_finite", "gradient_noise", "regularize", "remove_not_finite", "step_clipping", "variable_clipping", "zero_by_global_norm"}, none)
 	require.NotContains(t, Optimizers(), "returnn/gradient_clip")
 	require.Subset(t, Optimizers(), []string{"adam", "torch/adam", "gorgonia/adam", "blocks/scale"})

@@ -30,6 +30,9 @@ FILES = [
     "blocks_finite.json",
     "numpy.json",
     "numpy_gradients.json",
+    "ranger.json",
+    "ranger_pytorch_optimizer.json",
+    "numpy_ranger.json",
 ]
 LIMIT = 1e-11
 

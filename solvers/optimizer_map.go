@@ -1,0 +1,151 @@
+package solvers
+
+import (
+	"reflect"
+	"regexp"
+	"slices"
+
+	"github.com/pkg/errors"
+	"gorgonia.org/gorgonia"
+)
+
+// Route says which parameters a rule trains: that of this name, or all whose whole names match it as a regular expression.
+type Route struct {
+	Pattern string
+	Rule    Rule
+}
+
+// OptimizerMap trains each parameter with the rule of its route, and with fallback where it has none (Keras' MultiOptimizer with an
+// OptimizerMap). A route whose pattern is the parameter's name comes first, then those that match it as regular expressions
+// (package regexp); if several do, that is an error that names the parameter.
+//
+//	solvers.OptimizerMap(solvers.NewAdam(), solvers.Route{Pattern: "embedding/.*", Rule: solvers.NewAdagrad()})
+//
+// Every rule counts its own steps, and none where none of its parameters is trained. A rule object that stands on several routes is
+// one rule for all of their parameters. Patterns that are no regular expressions, and the same one twice, are errors.
+func OptimizerMap(fallback Rule, routes ...Route) *Solver {
+	m := &optimizerMap{routes: slices.Clone(routes)}
+	for i, r := range routes {
+		m.routes[i].Rule = addressable(r.Rule)
+		m.add(m.routes[i].Rule)
+	}
+	m.fallback = addressable(fallback)
+	m.add(m.fallback)
+	return New(m)
+}
+
+// OptimizerBy is OptimizerMap with a function that chooses one of the rules for each parameter, by its index. It must always
+// choose the same.
+func OptimizerBy(choose func(Param) int, rules ...Rule) *Solver {
+	m := &optimizerMap{choose: choose, by: true}
+	for _, r := range rules {
+		m.rules = append(m.rules, addressable(r))
+	}
+	return New(m)
+}
+
+type optimizerMap struct {
+	rules    []Rule // each once
+	routes   []Route
+	fallback Rule
+	by       bool // choose, not the routes
+	choose   func(Param) int
+}
+
+func (m *optimizerMap) add(r Rule) {
+	if m.index(r) < 0 {
+		m.rules = append(m.rules, r)
+	}
+}
+
+func (m *optimizerMap) index(r Rule) int {
+	return slices.IndexFunc(m.rules, func(known Rule) bool {
+		return known != nil && reflect.TypeOf(known).Comparable() && known == r || known == nil && r == nil
+	})
+}
+
+// Validate implements Validator.
+func (m *optimizerMap) Validate() error {
+	if m.by && m.choose == nil {
+		return errors.New("the function that chooses rules is nil")
+	}
+	if m.by && len(m.rules) == 0 {
+		return errors.New("there are no rules to choose from")
+	}
+	seen := map[string]bool{}
+	for _, r := range m.routes {
+		if _, err := entire(r.Pattern); err != nil {
+			return errors.Wrapf(err, "the pattern %q", r.Pattern)
+		}
+		if seen[r.Pattern] {
+			return errors.Errorf("there are two routes for %q", r.Pattern)
+		}
+		seen[r.Pattern] = true
+	}
+	return nil
+}
+
+// Rules implements Composite.
+func (m *optimizerMap) Rules() []Rule { return slices.Clone(m.rules) }
+
+// Transforms implements Transformation. What the rules within are counts by itself.
+func (*optimizerMap) Transforms() {}
+
+// Apply implements Rule.
+func (m *optimizerMap) Apply(b *Builder, in []Step) ([]Step, error) {
+	of := map[*gorgonia.Node]int{}
+	for _, s := range in {
+		i, err := m.route(s.Param)
+		if err != nil {
+			return nil, err
+		}
+		of[s.Param.Node] = i
+	}
+	for i, r := range m.rules {
+		mine := func(p Param) bool { return of[p.Node] == i }
+		if !slices.ContainsFunc(in, func(s Step) bool { return mine(s.Param) }) {
+			b.skip(r)
+			continue
+		}
+		var err error
+		if in, err = b.Partly(in, mine, func(some []Step) ([]Step, error) { return b.Run(r, some) }); err != nil {
+			return nil, err
+		}
+	}
+	return in, nil
+}
+
+// route is the index of the rule of a parameter.
+func (m *optimizerMap) route(p Param) (int, error) {
+	if m.by {
+		i := m.choose(p)
+		if i < 0 || i >= len(m.rules) {
+			return 0, errors.Errorf("solvers: OptimizerBy: rule %d was chosen for %q; there are %d", i, p.Name, len(m.rules))
+		}
+		return i, nil
+	}
+	var hits []Route
+	for _, r := range m.routes {
+		if r.Pattern == p.Name {
+			return m.index(r.Rule), nil
+		}
+		if e, err := entire(r.Pattern); err == nil && e.MatchString(p.Name) {
+			hits = append(hits, r)
+		}
+	}
+	switch len(hits) {
+	case 0:
+		return m.index(m.fallback), nil
+	case 1:
+		return m.index(hits[0].Rule), nil
+	}
+	return 0, errors.Errorf("solvers: OptimizerMap: %q and %q both match parameter %q", hits[0].Pattern, hits[1].Pattern, p.Name)
+}
+
+// entire is a pattern for whole names.
+func entire(pattern string) (*regexp.Regexp, error) {
+	if _, err := regexp.Compile(pattern); err != nil { // before ")(" becomes one
+		return nil, err
+	}
+	return regexp.Compile("^(?:" + pattern + ")$")
+}
