@@ -28,3 +28,11 @@ func (o *Constrained) values(b *Builder, in []Step, to func(w Expr) Expr) ([]Ste
 		return replace(s, to(s.Value.Sub(s.Delta)))
 	})
 }
+
+// partAxes are the axes of the parts of a parameter. A scalar is one part, whatever they are.
+func partAxes(w Expr, axes []int) []int {
+	if len(w.Shape()) == 0 {
+		return nil
+	}
+	return axes
+}

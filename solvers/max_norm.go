@@ -5,7 +5,7 @@ package solvers
 //
 //	n = √(Σ w² over Axes)          w ← w · min(n, c)/(ε + n)
 //
-// Axes are those that make up one part, as the inputs of a unit, the first axis of the matrix of a dense layer. ε also shrinks what is
+// Axes are those that make up one part, as the inputs of a unit, the first axis of the matrix of a dense layer; a scalar is one part. ε also shrinks what is
 // within the bound, by ε/(n+ε). It has no slots.
 type MaxNorm struct {
 	MaxValue float64 `range:"[0,inf)"` // c
@@ -23,6 +23,6 @@ func NewMaxNorm(maxValue float64, options ...func(*MaxNorm)) *Solver {
 func (r *MaxNorm) Apply(b *Builder, in []Step) ([]Step, error) {
 	c := b.Hyper("max_value")
 	return r.values(b, in, func(w Expr) Expr {
-		return rescale(w, b.Hyper("epsilon"), r.Axes, func(n Expr) Expr { return n.Min(c) })
+		return rescale(w, b.Hyper("epsilon"), partAxes(w, r.Axes), func(n Expr) Expr { return n.Min(c) })
 	})
 }

@@ -5,7 +5,7 @@ package solvers
 //	n = √(Σ w² over Axes)          w ← w · (r·min(max(n, a), c) + (1−r)·n)/(ε + n)
 //
 // With the rate r = 1 the norm is in the range after each step, with a smaller one it comes nearer. Axes are those that make up
-// one part, as the inputs of a unit, the first axis of the matrix of a dense layer. Zeros stay zeros. It has no slots.
+// one part, as the inputs of a unit, the first axis of the matrix of a dense layer; a scalar is one part. Zeros stay zeros. It has no slots.
 type MinMaxNorm struct {
 	MinValue float64 `range:"[0,inf)"` // a
 	MaxValue float64 `range:"[0,inf)"` // c, at least a
@@ -32,7 +32,7 @@ func (r *MinMaxNorm) Validate() error {
 func (r *MinMaxNorm) Apply(b *Builder, in []Step) ([]Step, error) {
 	low, high, rate := b.Hyper("min_value"), b.Hyper("max_value"), b.Hyper("rate")
 	return r.values(b, in, func(w Expr) Expr {
-		return rescale(w, b.Hyper("epsilon"), r.Axes, func(n Expr) Expr {
+		return rescale(w, b.Hyper("epsilon"), partAxes(w, r.Axes), func(n Expr) Expr {
 			return n.Max(low).Min(high).Mul(rate).Add(n.Mul(one.Sub(rate)))
 		})
 	})

@@ -4,7 +4,7 @@ package solvers
 //
 //	n = √(Σ w² over Axes)          w ← w/(n + ε)
 //
-// Axes are those that make up one part, as the inputs of a unit, the first axis of the matrix of a dense layer. Zeros stay zeros. It has no
+// Axes are those that make up one part, as the inputs of a unit, the first axis of the matrix of a dense layer; a scalar is one part. Zeros stay zeros. It has no
 // slots.
 type UnitNorm struct {
 	Epsilon float64 `range:"[0,inf)"` // ε, default 1e-7
@@ -20,5 +20,5 @@ func NewUnitNorm(options ...func(*UnitNorm)) *Solver {
 // Apply implements Rule.
 func (r *UnitNorm) Apply(b *Builder, in []Step) ([]Step, error) {
 	eps := b.Hyper("epsilon")
-	return r.values(b, in, func(w Expr) Expr { return w.Div(normAlong(w, r.Axes).Add(eps)) })
+	return r.values(b, in, func(w Expr) Expr { return w.Div(normAlong(w, partAxes(w, r.Axes)).Add(eps)) })
 }
