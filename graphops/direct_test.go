@@ -192,6 +192,8 @@ func scalarOp(op kernel.Op, x, y, z float64) float64 {
 		return math.Log(x)
 	case kernel.Tanh:
 		return math.Tanh(x)
+	case kernel.Cos:
+		return math.Cos(x)
 	case kernel.IsFinite:
 		return truth(!math.IsNaN(x) && !math.IsInf(x, 0))
 	case kernel.Not:

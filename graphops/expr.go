@@ -179,6 +179,9 @@ func (e Expr) Log() Expr { return combine(kernel.Log, e) }
 // Tanh is the hyperbolic tangent.
 func (e Expr) Tanh() Expr { return combine(kernel.Tanh, e) }
 
+// Cos is the cosine.
+func (e Expr) Cos() Expr { return combine(kernel.Cos, e) }
+
 // Floor is the largest integer not above e.
 func (e Expr) Floor() Expr { return combine(kernel.Floor, e) }
 

@@ -29,6 +29,7 @@ var meaning = map[string]struct {
 	"exp":      {func(a, _ Expr) Expr { return a.Exp() }, func(a, _ float64) float64 { return math.Exp(a) }},
 	"log":      {func(a, _ Expr) Expr { return a.Log() }, func(a, _ float64) float64 { return math.Log(a) }},
 	"tanh":     {func(a, _ Expr) Expr { return a.Tanh() }, func(a, _ float64) float64 { return math.Tanh(a) }},
+	"cos":      {func(a, _ Expr) Expr { return a.Cos() }, func(a, _ float64) float64 { return math.Cos(a) }},
 	"add":      {Expr.Add, func(a, b float64) float64 { return a + b }},
 	"sub":      {Expr.Sub, func(a, b float64) float64 { return a - b }},
 	"mul":      {Expr.Mul, func(a, b float64) float64 { return a * b }},

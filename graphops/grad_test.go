@@ -190,6 +190,7 @@ func TestPrimitiveDerivatives(t *testing.T) {
 		"exp":        func(x, y, s Expr) Expr { return x.Exp() },
 		"log":        func(x, y, s Expr) Expr { return x.Log() },
 		"tanh":       func(x, y, s Expr) Expr { return x.Tanh() },
+		"cos":        func(x, y, s Expr) Expr { return x.Cos().Mul(s.Cos()) },
 		"add":        func(x, y, s Expr) Expr { return x.Add(s).Add(y) },
 		"sub":        func(x, y, s Expr) Expr { return s.Sub(x).Sub(y) },
 		"mul":        func(x, y, s Expr) Expr { return x.Mul(y).Mul(s) },

@@ -1,6 +1,7 @@
 package graphops
 
 import (
+	"math"
 	"sync"
 
 	"github.com/pkg/errors"
@@ -164,6 +165,8 @@ func (p *primitive) kernelDerivatives(x []Expr, y, grad Expr) []Expr {
 		return []Expr{grad.Div(a)}
 	case kernel.Tanh:
 		return []Expr{grad.Mul(Const(1).Sub(y.Square()))}
+	case kernel.Cos: // the sine is the cosine of π/2 less
+		return []Expr{grad.Mul(a.Sub(Const(math.Pi / 2)).Cos()).Neg()}
 	case kernel.Add:
 		return []Expr{grad, grad}
 	case kernel.Sub:

@@ -201,7 +201,7 @@ func (r *randomPlan) grow(c *choices, s *sort) {
 }
 
 func (r *randomPlan) unary(c *choices, x Expr) Expr {
-	list := []func(Expr) Expr{Expr.Neg, Expr.Square, Expr.Sqrt, Expr.Abs, Expr.Sign, Expr.Floor, Expr.Exp, Expr.Log, Expr.Tanh}
+	list := []func(Expr) Expr{Expr.Neg, Expr.Square, Expr.Sqrt, Expr.Abs, Expr.Sign, Expr.Floor, Expr.Exp, Expr.Log, Expr.Tanh, Expr.Cos}
 	if !r.slow {
 		list = list[:6]
 	}

@@ -11,7 +11,8 @@
 // name with Lookup.
 //
 // Clips, filters and penalties are rules too, Transformations, which prepare the gradients for the optimizer that is chained
-// after them.
+// after them. Wrappers are rules around a rule: Lookahead, averages of the weights (EMA, MovingAverage, SWA; see
+// Solver.UseAverages), rules for parts of the model (OptimizerMap, MultiOptimizer, Restrict), Accumulate.
 //
 // To write a rule of your own, declare a struct whose exported float64 fields are the hyperparameters, give it an Apply
 // method, and hand it to New. This is AdaGrad with a decay of its sum:

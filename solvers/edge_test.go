@@ -117,8 +117,9 @@ func TestEveryRuleOnZeroGradients(t *testing.T) {
 
 // NaN, infinities and denormals never fail a step. A rule that looks at each element alone keeps them to their element.
 func TestEveryRuleOnExtremes(t *testing.T) {
-	together := []string{"adafactor", "barzilai_borwein", "clip_by_average_norm", "clip_by_global_norm", "clip_by_norm", "conditional_gradient", "l1_ball", "l2_ball", "lamb",
-		"muon", "normalized_sgd", "novograd", "remove_not_finite", "simplex", "step_clipping", "variable_clipping"}
+	together := []string{"adafactor", "barzilai_borwein", "centralize_gradients", "clip_by_average_norm", "clip_by_global_norm", "clip_by_norm",
+		"conditional_gradient", "l1_ball", "l2_ball", "lamb", "muon", "normalized_sgd", "novograd", "ranger", "ranger_adabelief", "remove_not_finite",
+		"simplex", "step_clipping", "variable_clipping"}
 	for _, p := range own {
 		for _, dt := range []tensor.Dtype{tensor.Float32, tensor.Float64} {
 			for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 1e-40, 1e-310} {

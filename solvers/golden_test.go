@@ -33,12 +33,17 @@ type goldenFile struct {
 	Rows []goldenRow
 }
 
+// goldenRule is a rule by name, or one of goldenWrappers with the rule within.
+type goldenRule struct {
+	Name    string
+	Options map[string]any
+	Within  *goldenRule
+	Values  string // the slot of the wrapper that the row has the values of; absent: the parameters
+}
+
 type goldenRow struct {
-	Name  string
-	Rules []struct {
-		Name    string
-		Options map[string]any
-	}
+	Name      string
+	Rules     []goldenRule
 	Tolerance map[string]float64
 	Values    [][][]float64 // by step and parameter
 	At        []int         // the steps of Values, from 1; absent: all
@@ -66,11 +71,44 @@ func (r *goldenRow) want(step int) [][]float64 {
 func (r *goldenRow) solver(t *testing.T, opts ...Option) *Solver {
 	var rules []Rule
 	for _, rule := range r.Rules {
-		s, err := FromConfig(rule.Name, rule.Options)
-		require.NoError(t, err)
-		rules = append(rules, s)
+		rules = append(rules, rule.make(t))
 	}
 	return New(Chain(rules...), opts...)
+}
+
+// goldenWrappers make solvers of a rule.
+var goldenWrappers = map[string]func(Rule) *Solver{
+	"lookahead":      func(r Rule) *Solver { return Lookahead(r) },
+	"moving_average": func(r Rule) *Solver { return MovingAverage(r) },
+	"swa":            func(r Rule) *Solver { return SWA(r) },
+	"ema":            func(r Rule) *Solver { return EMA(r) },
+}
+
+func (r *goldenRule) make(t *testing.T) *Solver {
+	if r.Within == nil {
+		s, err := FromConfig(r.Name, r.Options)
+		require.NoError(t, err)
+		return s
+	}
+	s := goldenWrappers[r.Name](r.Within.make(t))
+	require.NoError(t, setOptions(r.Name, s.rules[:1], r.Options))
+	require.NoError(t, s.validate())
+	return s
+}
+
+// shown are the values that the row has, of parameters and their names.
+func (r *goldenRow) shown(t *testing.T, s *Solver, f *goldenFile, params []G.Value) []G.Value {
+	slot := r.Rules[0].Values
+	if slot == "" {
+		return params
+	}
+	out := make([]G.Value, len(params))
+	for i, p := range f.Problem.Params {
+		st := s.Store().Lookup(p.Name + "/" + s.rules[0].name + "/" + slot)
+		require.NotNil(t, st)
+		out[i] = must(st.Value())
+	}
+	return out
 }
 
 func readGolden(t *testing.T) (files []goldenFile) {
@@ -195,7 +233,9 @@ func TestGolden(t *testing.T) {
 						}
 						tol := row.Tolerance[dt.String()]
 						require.NotZero(t, tol)
-						goldenHost(t, &f, dt, row.solver(t, opts...), host != "step", row.steps(), func(step int, params []G.Value) {
+						s := row.solver(t, opts...)
+						goldenHost(t, &f, dt, s, host != "step", row.steps(), func(step int, params []G.Value) {
+							params = row.shown(t, s, &f, params)
 							for i, want := range row.want(step) {
 								got := floats(params[i])
 								if row.Elements != nil {

@@ -138,6 +138,14 @@ var kinds = map[string]func(...Option) *Solver{
 		}
 		return s
 	},
+	"wrapped": func(o ...Option) *Solver {
+		return New(EMA(Lookahead(SWA(NewRanger(func(r *Ranger) { r.LearningRate = .02 })), func(l *LookaheadOptions) { l.SyncPeriod = 4 }),
+			func(e *EMAOptions) { e.EMAOverwriteFrequency = 7 }), o...)
+	},
+	"map": func(o ...Option) *Solver {
+		byName := OptimizerMap(MovingAverage(NewAdam()), Route{"w0", Accumulate(2, NewAdam())}, Route{"b.|gain", NewSGD()})
+		return New(Lookahead(byName), o...)
+	},
 	"scheduled sgd": func(o ...Option) *Solver {
 		s := New(&SGD{}, o...)
 		if err := s.Schedule("lr", schedule.NewIntervalDecay(.1, 3, .7)); err != nil {

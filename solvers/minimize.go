@@ -71,6 +71,26 @@ func (s *Solver) Check(loss *gorgonia.Node, vars ...*gorgonia.Node) error {
 	return err
 }
 
+// Depends is the part of Check that does not concern the rules, and says which of the variables the loss depends on.
+func (s *Solver) Depends(loss *gorgonia.Node, vars ...*gorgonia.Node) ([]bool, error) {
+	if err := s.Err(); err != nil {
+		return nil, err
+	}
+	return s.checkNodes(loss, vars)
+}
+
+// CheckCompose reports what Compose would refuse for variables of which those that are marked have gradients, and changes nothing.
+func (s *Solver) CheckCompose(vars gorgonia.Nodes, has []bool) error {
+	if len(has) != len(vars) {
+		return errors.Errorf("solvers: %d marks for %d variables", len(has), len(vars))
+	}
+	if err := s.Err(); err != nil {
+		return err
+	}
+	_, err := s.checkVars(vars, has)
+	return err
+}
+
 func (s *Solver) updates(loss *gorgonia.Node, vars gorgonia.Nodes) (*build, error) {
 	named, err := s.check(loss, vars)
 	if err != nil {

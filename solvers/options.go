@@ -33,13 +33,20 @@ type option struct {
 	rule, name string // folded
 	known      string // for messages
 	at         reflect.Value
+	check      func(float64) error // of a hyperparameter
 }
 
 // optionsOf are the exported fields of rules.
 func optionsOf(rules []*ruleInfo) (fields []option, err error) {
 	for _, r := range rules {
 		err := exported(reflect.ValueOf(r.rule), func(f reflect.StructField, v reflect.Value) error {
-			fields = append(fields, option{spelling.Fold(r.name), spelling.Fold(f.Name), spelling.Snake(f.Name), v})
+			o := option{rule: spelling.Fold(r.name), name: spelling.Fold(f.Name), known: spelling.Snake(f.Name), at: v}
+			for _, h := range r.fields {
+				if v.Addr().Interface() == any(h.value) {
+					o.check = h.check
+				}
+			}
+			fields = append(fields, o)
 			return nil
 		})
 		if err != nil {
@@ -78,6 +85,11 @@ func setOptions(optimizer string, rules []*ruleInfo, options map[string]any) err
 			return &OptionError{Option: key, Problem: fmt.Sprintf("want %s, not %#v", article(f.at.Type().String()), value)}
 		}
 		f.at.Set(v)
+		if f.check != nil {
+			if err := f.check(v.Float()); err != nil {
+				return &OptionError{Option: key, Problem: strings.TrimPrefix(err.Error(), "solvers: ")}
+			}
+		}
 		return nil
 	}
 	for _, key := range sortedKeys(options) {

@@ -17,7 +17,8 @@ const globalStep = "global_step"
 
 // scheduled is a hyperparameter that follows a schedule.
 type scheduled struct {
-	name  string // in full
+	name  string   // in full
+	of    *float64 // the field
 	sch   schedule.Schedule
 	value func(step int) float64 // for checks and Get: the numbers that the update computes
 	check func(float64) error
@@ -52,7 +53,7 @@ func (s *Solver) Schedule(name string, sch schedule.Schedule) error {
 	}
 	next := slices.DeleteFunc(slices.Clone(s.schedule), func(h *scheduled) bool { return h == old })
 	if sch != nil {
-		h := &scheduled{full, sch, nil, f.check}
+		h := &scheduled{full, f.value, sch, nil, f.check}
 		if h.value, err = schedule.Compile(sch); err != nil {
 			return errors.Wrapf(err, "solvers: %s", full)
 		}
@@ -136,11 +137,19 @@ func (s *Solver) HyperNode(name string, g *gorgonia.ExprGraph) (*gorgonia.Node, 
 	return st.Node(g)
 }
 
-// scheduled finds the schedule of a hyperparameter by its full name, or nil.
+// scheduled finds the schedule of a hyperparameter by its full name, or nil. A rule that several rules run, and that has a name for
+// each, has one schedule, as it has one value.
 func (s *Solver) scheduled(full string) *scheduled {
 	for _, h := range s.schedule {
 		if h.name == full {
 			return h
+		}
+		for _, r := range s.rules {
+			for _, f := range r.fields {
+				if f.value == h.of && r.name+"/"+f.name == full {
+					return h
+				}
+			}
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/pkg/errors"
+	"gorgonia.org/gorgonia"
 )
 
 // follow runs a rule, and then f on the steps that it made: it is how wrappers do something after each step. t counts the runs
@@ -25,10 +26,8 @@ func (b *Builder) follow(r Rule, in []Step, f func(t Expr, out []Step) ([]Step, 
 		i := slices.IndexFunc(kinds, func(k *kind) bool { return k.only == only })
 		if i < 0 {
 			i, kinds = len(kinds), append(kinds, &kind{only: only})
-			if only == (Expr{}) || some == (Expr{}) {
+			if some = some.Or(only); slices.ContainsFunc(kinds, func(k *kind) bool { return k.only == Expr{} }) {
 				some = Expr{}
-			} else {
-				some = some.Or(only)
 			}
 		}
 		kinds[i].steps = append(kinds[i].steps, s)
@@ -37,12 +36,12 @@ func (b *Builder) follow(r Rule, in []Step, f func(t Expr, out []Step) ([]Step, 
 	if err := b.under(some, func() error { t = b.Count("step"); return b.err }); err != nil {
 		return nil, err
 	}
-	done := map[string]Step{}
+	done := map[*gorgonia.Node]Step{}
 	for _, k := range kinds {
 		err := b.under(k.only, func() error {
 			steps, err := f(t, k.steps)
 			for _, s := range steps {
-				done[s.Param.Name] = s
+				done[s.Param.Node] = s
 			}
 			return err
 		})
@@ -50,8 +49,8 @@ func (b *Builder) follow(r Rule, in []Step, f func(t Expr, out []Step) ([]Step, 
 			return nil, err
 		}
 	}
-	for i, s := range out {
-		out[i] = done[s.Param.Name]
+	for i, s := range out { // in their order
+		out[i] = done[s.Param.Node]
 	}
 	return out, nil
 }

@@ -222,9 +222,21 @@ func (b *built) resets() error {
 	if n == 0 {
 		return nil
 	}
+	start, err := b.u.solver.Store().Counter(epochStart)
+	if err != nil {
+		return err
+	}
 	b.opts = append(b.opts, graphops.Before(func() error {
 		step, err := b.u.solver.GlobalStep()
-		if err != nil || (step-b.u.epoch)%n != 0 {
+		if err != nil {
+			return err
+		}
+		v, err := start.Value()
+		if err != nil {
+			return err
+		}
+		from, err := graphops.ScalarValue(v)
+		if err != nil || (step-int(from))%n != 0 {
 			return err
 		}
 		return b.u.initState()

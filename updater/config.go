@@ -21,7 +21,7 @@ type Config struct {
 	// beside it, named as the fields of the rule in snake case (see solvers.FromConfig), but for the learning rate; an option may be
 	// a schedule, {"class": "exponential_decay", …}. The key learning_rate_multiplier multiplies the learning rate. In Go it may
 	// also be a solvers.Rule, such as a chain or a solver, of which the rule is used: updaters of one rule share its
-	// hyperparameters, but no state. Absent, it is plain gradient descent, "sgd". What only transforms gradients is no optimizer.
+	// hyperparameters, but no state. Absent, it is "sgd", plain gradient descent. What only transforms gradients is no optimizer.
 	Optimizer any `json:"optimizer"`
 
 	// Preset is the library whose optimizers plain names mean first: "keras", "torch", "tf1", …; the names in solvers.Names before "/".
@@ -75,7 +75,7 @@ type Config struct {
 	GradientClipGlobalNorm float64 `json:"gradient_clip_global_norm"`
 
 	// GlobalNormTag lets the global norms be those of the variables with a tag (see VarOptions.Tags). GradientClipGlobalNormTag is the
-	// one for GradientClipGlobalNorm; absent, GlobalNormTag.
+	// one for GradientClipGlobalNorm; absent, or here empty, GlobalNormTag. In VarOptions an empty tag means all variables.
 	GlobalNormTag             string `json:"global_norm_tag"`
 	GradientClipGlobalNormTag string `json:"gradient_clip_global_norm_tag"`
 
@@ -132,7 +132,7 @@ type VarOptions struct {
 	// in the name. A pattern that fits no variable is an error.
 	Match string `json:"match"`
 
-	// Vars are variables that are meant by themselves, in Go.
+	// Vars are variables that are meant by themselves, in Go; on another graph (see Updater.On) those of their names.
 	Vars gorgonia.Nodes `json:"-"`
 
 	// Tags are groups of variables for the tagged global norms.

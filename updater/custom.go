@@ -113,11 +113,6 @@ func (u *Updater) checkCustom(losses []objective) error {
 		}
 		named[x.name] = true
 	}
-	for _, m := range u.metas {
-		if err := u.checkLoss(objective{m.Loss, losses[0].vars}); err != nil {
-			return errors.Wrapf(err, "meta loss %q", m.Name)
-		}
-	}
 	return nil
 }
 

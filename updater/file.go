@@ -23,8 +23,11 @@ const format = "optimop updater 1"
 // hyperparameters, accumulators, the states of random operations) to a file in the safetensors format
 // (https://github.com/huggingface/safetensors), each under its name. The file is written beside its place and then moved there, so that a run
 // that is interrupted leaves the old one. Two variables of one name are an error. What hyperparameters with
-// schedules are is not saved: the global step says it.
+// schedules are is not saved: the global step says it. The optim op is built if there is none.
 func (u *Updater) SaveFile(path string) error {
+	if _, err := u.OptimOp(); err != nil {
+		return errors.Wrap(err, "updater: SaveFile")
+	}
 	items, err := u.items()
 	if err != nil {
 		return errors.Wrap(err, "updater: SaveFile")
@@ -175,12 +178,17 @@ func (u *Updater) items() (items []item, err error) {
 		}
 	}
 	states := u.OptimizerVars()
+	var losses gorgonia.Nodes
 	for _, o := range u.losses {
-		for _, g := range graphops.Generators(o.loss) {
-			for _, st := range g.States() {
-				if !slices.Contains(states, st) {
-					states = append(states, st)
-				}
+		losses = append(losses, o.loss)
+	}
+	for _, m := range u.metas {
+		losses = append(losses, m.Loss)
+	}
+	for _, g := range graphops.Generators(losses...) {
+		for _, st := range g.States() {
+			if !slices.Contains(states, st) {
+				states = append(states, st)
 			}
 		}
 	}
@@ -232,16 +240,19 @@ func valueOfTensor(t safetensors.Tensor) gorgonia.Value {
 // assign writes what was read into the value.
 func (it item) assign(t safetensors.Tensor) error { return graphops.Copy(it.value, valueOfTensor(t)) }
 
-// accepts looks at what was read for a hyperparameter.
+// accepts looks at what was read for a hyperparameter or a counter.
 func (it item) accepts(t safetensors.Tensor) error {
 	if it.state == nil || it.state.Kind() == graphops.Slot {
 		return nil
 	}
 	v, err := graphops.ScalarValue(valueOfTensor(t))
-	if err == nil {
-		err = it.state.Accepts(v)
+	switch {
+	case err != nil:
+		return err
+	case it.state.Kind() == graphops.Counter && (v < 0 || v > 1<<53):
+		return errors.Errorf("%s is %v, which no counter can be", it.name, v)
 	}
-	return err
+	return it.state.Accepts(v)
 }
 
 // matchUp pairs what is there with what was read, and returns what copies the one into the other.

@@ -92,12 +92,12 @@ func (u *Updater) Table() string {
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "variable\tdtype\tshape\tmatched\toptimizer\trate\tl2\tdecay\truns\tprocessing\ttags")
 	for _, s := range u.settings {
-		key, rate, decay := s.opt.Key, fmt.Sprintf("×%v", s.opt.rate), fmt.Sprintf("×%v", s.opt.decay)
-		if u.custom.of(s.node) != nil {
-			key, rate, decay = "custom update", "", ""
+		fmt.Fprintf(w, "%s\t%v\t%v\t%s\t", s.name, s.node.Dtype(), s.node.Shape(), strings.Join(s.matched, " "))
+		if u.custom.of(s.node) != nil { // nothing else concerns it
+			fmt.Fprintln(w, "custom update\t\t\t\t1\t\t")
+			continue
 		}
-		fmt.Fprintf(w, "%s\t%v\t%v\t%s\t%s\t%s\t%v\t%s\t%s\t%s\t%s\n", s.name, s.node.Dtype(), s.node.Shape(), strings.Join(s.matched, " "),
-			key, rate, *s.L2, decay, s.runs(), s.processing(), strings.Join(s.Tags, " "))
+		fmt.Fprintf(w, "%s\t×%v\t%v\t×%v\t%s\t%s\t%s\n", s.opt.Key, s.opt.rate, *s.L2, s.opt.decay, s.runs(), s.processing(), strings.Join(s.Tags, " "))
 	}
 	_ = w.Flush() // to memory
 	lines := strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")

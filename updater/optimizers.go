@@ -86,7 +86,7 @@ func (c Config) optimizer(choice any, path string) (*optimizer, error) {
 	given := map[string]any{}
 	switch x := choice.(type) {
 	case nil:
-		o.Solver, err = solvers.FromConfig("sgd", nil)
+		o.Solver, err = c.named("sgd", nil, path)
 	case string:
 		o.Solver, err = c.named(x, nil, path)
 	case map[string]any:
@@ -171,10 +171,10 @@ func (o *optimizer) read(c Config, given map[string]any, at string) error {
 		if object, ok := options[key].(map[string]any); ok {
 			s, err := readSchedule(object)
 			if err != nil {
-				return errors.Wrapf(err, "%s.%s", at, key)
+				return placed(err, at+"."+key)
 			}
 			o.schedules = append(o.schedules, scheduled{key, s})
-			delete(options, key)
+			options[key] = schedule.Value(s, 0) // must be legal, and no other key may set the option
 		}
 		if why := foreign[key]; why != "" {
 			return errors.Errorf("%s.%s: %s", at, key, why)
@@ -265,6 +265,10 @@ func (c Config) checkOptimizers() error {
 		return err
 	}
 	var made []*optimizer
+	rate := c.LearningRate
+	if s := c.LearningRateSchedule; s != nil {
+		rate = new(schedule.Value(s, 0))
+	}
 	for i := -1; i < len(c.UpdaterOpts); i++ {
 		choice, at := c.Optimizer, "optimizer"
 		if i >= 0 {
@@ -281,15 +285,15 @@ func (c Config) checkOptimizers() error {
 		if err != nil {
 			return err
 		}
-		if _, given := choice.(solvers.Rule); !given && c.LearningRate != nil && o.has("learning_rate") != "" {
-			if err := o.Solver.Set(o.has("learning_rate"), *c.LearningRate); err != nil {
+		if _, given := choice.(solvers.Rule); !given && rate != nil && o.has("learning_rate") != "" {
+			if err := o.Solver.Set(o.has("learning_rate"), *rate); err != nil {
 				return errors.Wrap(err, "learning_rate")
 			}
 		}
 		made = append(made, o)
 	}
 	hasRate := func(o *optimizer) bool { return o.has("learning_rate") != "" }
-	if (c.LearningRate != nil || c.LearningRateSchedule != nil) && !slices.ContainsFunc(made, hasRate) {
+	if rate != nil && !slices.ContainsFunc(made, hasRate) {
 		return errors.Errorf("learning_rate: %s has no hyperparameter of that name", called(c.Optimizer))
 	}
 	if c.DynamicLearningRate != nil && !slices.ContainsFunc(made, hasRate) {

@@ -255,7 +255,7 @@ func (p *pipeline) constrain(b *solvers.Builder, in []solvers.Step) ([]solvers.S
 	return b.Partly(in, has, func(some []solvers.Step) ([]solvers.Step, error) {
 		if p.decay != nil {
 			p.decay.p = p
-			return p.dynamic(b, func() ([]solvers.Step, error) { return b.Run(p.decay, some) })
+			return b.Run(p.decay, some)
 		}
 		return p.shrink(b, some, one)
 	})
@@ -282,5 +282,14 @@ func (*constraints) Transforms() {}
 
 // Apply implements solvers.Rule.
 func (r *constraints) Apply(b *solvers.Builder, in []solvers.Step) ([]solvers.Step, error) {
-	return r.p.shrink(b, in, b.Hyper("learning_rate").Div(graphops.Const(r.p.first)).Mul(graphops.Const(*r.p.cfg.DecoupleConstraintsFactor)))
+	var rate Expr
+	if s := r.p.cfg.LearningRateSchedule; s != nil {
+		rate = s.At(b.GlobalStep())
+	} else {
+		rate = b.Hyper(learningRate)
+	}
+	if s := r.p.cfg.DynamicLearningRate; s != nil {
+		rate = rate.Mul(s.At(b.GlobalStep()))
+	}
+	return r.p.shrink(b, in, rate.Div(graphops.Const(r.p.first)).Mul(graphops.Const(*r.p.cfg.DecoupleConstraintsFactor)))
 }

@@ -48,16 +48,23 @@ func (u *Updater) startRates() error {
 		}
 		o.started = true
 	}
-	if p.decay != nil && p.first == 0 {
-		rate, err := u.baseRate()
-		if err != nil {
-			return err
-		}
-		if p.first = rate; rate == 0 {
-			return errors.New("decouple_constraints_factor: the first learning rate, which it is relative to, is 0")
-		}
-		p.decay.LearningRate = rate
+	return nil
+}
+
+// startDecay gives the decoupled decay the first learning rate, once that is known, schedule or not.
+func (u *Updater) startDecay() error {
+	p := u.pipe
+	if p.decay == nil || p.first != 0 {
+		return nil
 	}
+	rate, err := u.baseRate()
+	if err != nil {
+		return errors.Wrap(err, "decouple_constraints_factor")
+	}
+	if rate == 0 {
+		return errors.New("decouple_constraints_factor: the first learning rate, which it is relative to, is 0")
+	}
+	p.first, p.decay.LearningRate = rate, rate
 	return nil
 }
 
@@ -68,7 +75,7 @@ func (u *Updater) schedule() error {
 			return nil
 		}
 		if err := u.solver.Schedule(full, s); err != nil {
-			return err
+			return errors.Wrap(err, "config")
 		}
 		u.pipe.scheduled[full] = true
 		return nil
@@ -83,11 +90,6 @@ func (u *Updater) schedule() error {
 			if err := attach(u.full(o, learningRate), s); err != nil {
 				return err
 			}
-		}
-	}
-	if s := u.cfg.LearningRateSchedule; s != nil && u.pipe.decay != nil {
-		if names, err := u.solver.RuleNames(u.pipe.decay); err == nil {
-			return attach(names[0]+"/"+learningRate, s)
 		}
 	}
 	return nil
@@ -159,23 +161,25 @@ func (u *Updater) baseRate() (float64, error) {
 	return o.Solver.Get(o.has(learningRate))
 }
 
-// rated is the optimizer whose learning rate is the updater's.
+// rated is the optimizer whose learning rate is the updater's: of those that variables with gradients use, if there are any.
 func (u *Updater) rated() (first *optimizer, err error) {
-	for _, o := range u.pipe.optimizers {
-		if o.has(learningRate) == "" {
-			continue
+	for _, inUse := range []bool{true, false} {
+		for _, o := range u.needed() {
+			if o.has(learningRate) == "" || inUse && u.full(o, learningRate) == "" {
+				continue
+			}
+			if choiceOf(u.cfg.Optimizer) == o.choice {
+				return o, nil
+			}
+			if first == nil {
+				first = o
+			}
 		}
-		if choiceOf(u.cfg.Optimizer) == o.choice {
-			return o, nil
-		}
-		if first == nil {
-			first = o
+		if first != nil {
+			return first, nil
 		}
 	}
-	if first == nil {
-		return nil, errors.Errorf("no optimizer here has a hyperparameter %s", learningRate)
-	}
-	return first, nil
+	return nil, errors.Errorf("no optimizer here has a hyperparameter %s", learningRate)
 }
 
 // LearningRateNode is the effective learning rate of a run (see LearningRate) as a node to read in that run, with NewMachine. It

@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
 	"github.com/pkg/errors"
 
 	"optimop/internal/convert"
@@ -20,13 +22,17 @@ import (
 	"optimop/solvers/schedule"
 )
 
-// maxText bounds the text of a config, as YAML is parsed recursively.
-const maxText = 1 << 20
+// What bounds the text of a config. The YAML parser takes a time that grows with the square of the length: for the longest text
+// that it gets here about a second.
+const (
+	maxText = 1 << 20
+	maxYAML = 32 << 10
+)
 
 // ReadConfig reads the JSON or YAML form: JSON if it begins with "{" or "[". A key that is unknown or written twice, a wrong type, a number
 // out of its range and text after the config are errors; they name the key (updater_opts[0].gradient_clip), and suggest
 // one that is known. Names and values of the optimizers' options are checked too. A null means the same as no key. YAML may have
-// comments, but neither aliases nor several documents. A chain of rules has no such form: set Optimizer in Go.
+// comments and up to 32 KiB, but neither aliases nor several documents. A chain of rules has no such form: set Optimizer in Go.
 func ReadConfig(r io.Reader) (Config, error) {
 	c, err := readConfig(r)
 	if err == nil {
@@ -84,6 +90,9 @@ func toJSON(text []byte) (_ []byte, err error) {
 			err = errors.Errorf("bad YAML: %v", p)
 		}
 	}()
+	if len(text) > maxYAML {
+		return nil, errors.Errorf("the YAML text is longer than %d bytes", maxYAML)
+	}
 	file, err := parser.ParseBytes(text, 0)
 	if err != nil {
 		return nil, errors.Wrap(err, "bad YAML")
@@ -94,25 +103,66 @@ func toJSON(text []byte) (_ []byte, err error) {
 	if file.Docs[0].Body == nil {
 		return nil, errors.New("want an object, not an empty document")
 	}
-	var found aliases
-	ast.Walk(&found, file.Docs[0].Body)
-	if found {
-		return nil, errors.New("bad YAML: anchors and aliases are not understood")
+	var bad refused
+	ast.Walk(&bad, file.Docs[0].Body)
+	if bad.why != "" {
+		return nil, errors.Errorf("%s: %s", strings.TrimPrefix(bad.at.GetPath(), "$."), bad.why)
 	}
-	text, err = yaml.YAMLToJSON(text)
+	ast.Walk(exponents{}, file.Docs[0].Body)
+	var v any
+	if err := yaml.NodeToValue(file.Docs[0].Body, &v, yaml.UseOrderedMap()); err != nil {
+		return nil, errors.Wrap(err, "bad YAML")
+	}
+	text, err = yaml.MarshalWithOptions(v, yaml.JSON())
 	return text, errors.Wrap(err, "bad YAML")
 }
 
-// aliases looks for what can make a small text a huge one.
-type aliases bool
+// exponents makes 1e-8 the number that it is in YAML 1.2. The parser knows only that with a point, 1.0e-8, from YAML 1.1.
+type exponents struct{}
+
+var exponent = regexp.MustCompile(`^[-+]?[0-9]+[eE][-+]?[0-9]+$`)
 
 // Visit implements ast.Visitor.
-func (a *aliases) Visit(n ast.Node) ast.Visitor {
-	switch n.(type) {
-	case *ast.AliasNode, *ast.AnchorNode, *ast.MergeKeyNode:
-		*a = true
+func (e exponents) Visit(n ast.Node) ast.Visitor {
+	number := func(v ast.Node) ast.Node {
+		s, ok := v.(*ast.StringNode)
+		if !ok || s.Token.Type != token.StringType || !exponent.MatchString(s.Value) { // quoted, too
+			return v
+		}
+		x, err := strconv.ParseFloat(s.Value, 64)
+		if err != nil {
+			return v
+		}
+		return &ast.FloatNode{BaseNode: s.BaseNode, Token: s.Token, Value: x}
 	}
-	return a
+	switch n := n.(type) {
+	case *ast.MappingValueNode:
+		n.Value = number(n.Value)
+	case *ast.SequenceNode:
+		for i := range n.Values {
+			n.Values[i] = number(n.Values[i])
+		}
+	}
+	return e
+}
+
+// refused is the first thing in a YAML text that has no JSON form, or can make a small text a huge one.
+type refused struct {
+	at  ast.Node
+	why string
+}
+
+// Visit implements ast.Visitor.
+func (r *refused) Visit(n ast.Node) ast.Visitor {
+	switch {
+	case r.why != "":
+		return nil
+	case n.Type() == ast.AliasType || n.Type() == ast.AnchorType || n.Type() == ast.MergeKeyType:
+		r.at, r.why = n, "anchors and aliases are not understood"
+	case n.Type() == ast.InfinityType || n.Type() == ast.NanType:
+		r.at, r.why = n, "the number must be finite"
+	}
+	return r
 }
 
 // uniqueKeys refuses objects with a key twice, of which encoding/json would take the last. The text is valid JSON, so it is
@@ -129,25 +179,25 @@ func uniqueKeys(text []byte) error {
 		}
 		open, _ := tok.(json.Delim)
 		seen := map[string]bool{}
-		for (open == '{' || open == '[') && d.More() {
+		for i := 0; (open == '{' || open == '[') && d.More(); i++ {
+			at := "[" + strconv.Itoa(i) + "]"
 			if open == '{' {
 				key, err := d.Token()
 				if err != nil {
 					return err
 				}
 				name, _ := key.(string)
-				path = append(path, name)
-				if seen[name] {
-					return errors.Errorf("%s: the key is written twice", strings.Join(path, "."))
-				}
-				seen[name] = true
+				at = "." + name
 			}
+			path = append(path, at)
+			if open == '{' && seen[at] {
+				return errors.Errorf("%s: the key is written twice", strings.Join(path, "")[1:])
+			}
+			seen[at] = true
 			if err := walk(); err != nil {
 				return err
 			}
-			if open == '{' {
-				path = path[:len(path)-1]
-			}
+			path = path[:len(path)-1]
 		}
 		if open != 0 {
 			_, err = d.Token()
@@ -206,7 +256,7 @@ func decodeValue(at reflect.Value, v any, path string) error {
 	case want == scheduleType:
 		s, err := readSchedule(v)
 		if err != nil {
-			return errors.Wrap(err, path)
+			return placed(err, path)
 		}
 		at.Set(reflect.ValueOf(&s).Elem())
 		return nil
@@ -280,6 +330,15 @@ func readSchedule(v any) (schedule.Schedule, error) {
 		object["class"], object["initial"] = "interval_decay", 1.0
 	}
 	return schedule.FromConfig(object)
+}
+
+// placed puts a key before an error of its schedule, together with the schedule's own option where it is one's.
+func placed(err error, path string) error {
+	var bad *schedule.OptionError
+	if errors.As(err, &bad) {
+		return errors.Errorf("%s.%s %s", path, bad.Option, bad.Problem)
+	}
+	return errors.Wrap(err, path)
 }
 
 const misplaced = "the learning rate does not belong here; write learning_rate beside optimizer"

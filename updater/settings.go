@@ -45,7 +45,7 @@ func (c Config) checkNumbers() error {
 			continue
 		}
 		if err := schedule.Check(s); err != nil {
-			return errors.Wrap(err, []string{"learning_rate", "dynamic_learning_rate"}[i])
+			return placed(err, []string{"learning_rate", "dynamic_learning_rate"}[i])
 		}
 	}
 	for _, n := range []struct {
@@ -55,8 +55,8 @@ func (c Config) checkNumbers() error {
 		{"summary_interval", int64(c.SummaryInterval)}, {"max_skipped_steps", int64(c.MaxSkippedSteps)},
 		{"reset_updater_vars_mod_step", int64(c.ResetUpdaterVarsModStep)}, {"seed", c.Seed},
 	} {
-		if n.v < 0 || n.v > 1<<53 {
-			return errors.Errorf("%s is %d; it must be 0 or above, and at most 2⁵³", n.key, n.v)
+		if n.v < 0 || n.v >= 1<<53 { // 2⁵³+1 reads as 2⁵³
+			return errors.Errorf("%s is %d; it must be 0 or above, and below 2⁵³", n.key, n.v)
 		}
 	}
 	if err := within("momentum", &c.Momentum, 0); err != nil {
@@ -85,31 +85,29 @@ func (c Config) checkTags() error {
 	for _, o := range c.UpdaterOpts {
 		have = append(have, o.Tags...)
 	}
-	base := c.base()
-	for i, o := range append([]VarOptions{{}}, c.UpdaterOpts...) {
+	clips, zeroes := c.GradientClipGlobalNorm != 0, c.GradNormToClipToZero != 0 // anywhere, as several settings can concern a variable
+	for _, o := range c.UpdaterOpts {
+		clips, zeroes = clips || valueOf(o.GradientClipGlobalNorm) != 0, zeroes || valueOf(o.GradNormToClipToZero) != 0
+	}
+	for i, o := range append([]VarOptions{{GlobalNormTag: &c.GlobalNormTag, GradientClipGlobalNormTag: &c.GradientClipGlobalNormTag}}, c.UpdaterOpts...) {
 		at := ""
 		if i > 0 {
 			at = "updater_opts[" + strconv.Itoa(i-1) + "]."
 		}
-		all := base.with(o)
 		for _, t := range []struct {
-			key  string
-			tag  *string
-			base string
-			read bool
+			key, without string
+			tag          *string
+			read         bool
 		}{
-			{"global_norm_tag", o.GlobalNormTag, c.GlobalNormTag, *all.GradNormToClipToZero != 0 || *all.GradientClipGlobalNorm != 0},
-			{"gradient_clip_global_norm_tag", o.GradientClipGlobalNormTag, c.GradientClipGlobalNormTag, *all.GradientClipGlobalNorm != 0},
+			{"global_norm_tag", "gradient_clip_global_norm or grad_norm_to_clip_to_zero", o.GlobalNormTag, clips || zeroes},
+			{"gradient_clip_global_norm_tag", "gradient_clip_global_norm", o.GradientClipGlobalNormTag, clips},
 		} {
-			if i == 0 {
-				t.tag, t.read = &t.base, t.read || len(c.UpdaterOpts) > 0
-			}
 			switch {
 			case t.tag == nil || *t.tag == "":
 			case !slices.Contains(have, *t.tag):
 				return errors.Errorf("%s%s: no updater_opts gives the tag %q to a variable", at, t.key, *t.tag)
 			case !t.read:
-				return errors.Errorf("%s%s: it has no effect without gradient_clip_global_norm or grad_norm_to_clip_to_zero", at, t.key)
+				return errors.Errorf("%s%s: it has no effect without %s", at, t.key, t.without)
 			}
 		}
 	}
@@ -131,6 +129,9 @@ func (o VarOptions) check(at string) error {
 	}
 	if _, err := matcher(o.Match); err != nil {
 		return errors.Wrapf(err, "%smatch", at)
+	}
+	if i := slices.Index(o.Tags, ""); i >= 0 {
+		return errors.Errorf("%stags[%d]: the tag is empty", at, i)
 	}
 	for _, n := range []struct {
 		key  string
@@ -170,7 +171,8 @@ func valueOf[T any](p *T) (v T) {
 	return v
 }
 
-// base are the settings of a variable that no VarOptions concern. Each field that Config has too is set.
+// base are the settings of a variable that no VarOptions concern. Each field that Config has too is set, but for the
+// tag of clips if it is that of GlobalNormTag.
 func (c Config) base() (o VarOptions) {
 	one := 1.0
 	o.L2, o.LearningRateMultiplier, o.WeightDecayMultiplier = new(float64), &one, &one
@@ -185,6 +187,9 @@ func (c Config) base() (o VarOptions) {
 		default:
 			at.Set(f)
 		}
+	}
+	if c.GradientClipGlobalNormTag == "" { // that of GlobalNormTag
+		o.GradientClipGlobalNormTag = nil
 	}
 	return o
 }
@@ -251,7 +256,7 @@ func (c Config) settle(vars gorgonia.Nodes, names []string) ([]*setting, error) 
 			}
 			known = append(known, name)
 			byName := o.Match != "" && fits(name)
-			if !byName && !o.Vars.Contains(v) {
+			if !byName && !o.means(v) {
 				continue
 			}
 			hit = true
@@ -273,6 +278,13 @@ func (c Config) settle(vars gorgonia.Nodes, names []string) ([]*setting, error) 
 	return all, nil
 }
 
+// means reports whether a variable is among Vars, or on another graph is one of the same name.
+func (o VarOptions) means(v *gorgonia.Node) bool {
+	return slices.ContainsFunc(o.Vars, func(w *gorgonia.Node) bool {
+		return w == v || w != nil && w.Graph() != v.Graph() && !v.Graph().ByName("").Contains(v) && w.Name() == v.Name()
+	})
+}
+
 // steps is how many runs make an update of the variable, and whether of the mean.
 func (s *setting) steps() group {
 	if n := *s.GradientAccumulationSteps; n > 1 {
@@ -289,11 +301,14 @@ type group struct {
 
 // clipTag is the tag of the global norm that the clip goes by.
 func (s *setting) clipTag() string {
-	if t := *s.GradientClipGlobalNormTag; t != "" {
-		return t
+	if t := s.GradientClipGlobalNormTag; t != nil {
+		return *t
 	}
 	return *s.GlobalNormTag
 }
+
+// quote makes a name the pattern (see path.Match) that fits it alone.
+var quote = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
 
 // over names the variables with a tag; nil means all.
 func over(all []*setting, tag string) (names []string) {
@@ -302,7 +317,7 @@ func over(all []*setting, tag string) (names []string) {
 	}
 	for _, s := range all {
 		if slices.Contains(s.Tags, tag) {
-			names = append(names, s.name)
+			names = append(names, quote.Replace(s.name))
 		}
 	}
 	return names

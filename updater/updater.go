@@ -21,9 +21,13 @@ type Updater struct {
 	pipe     *pipeline
 	settings []*setting // of all variables
 	byNode   map[*gorgonia.Node]*setting
+	product
+}
+
+// product is what building the optim op makes.
+type product struct {
 	stats    stats
 	suspects []string       // what SkipNonFiniteSteps looks at
-	epoch    int            // global step at its start
 	rate     *gorgonia.Node // the effective learning rate
 	op       *gorgonia.Node // nil: to be built
 	last     *gorgonia.Node // the last one that was built
@@ -52,7 +56,8 @@ func Expanded() Option {
 	return func(o *options) { o.solver = append(o.solver, solvers.Expanded()) }
 }
 
-// OnNewOptimOp calls f with each optim op that is built, before OptimOp returns it. An error of f is one of OptimOp.
+// OnNewOptimOp calls f with each optim op that is built, before OptimOp returns it; f may use the updater. An error of f is one of
+// OptimOp, and the op is then inert.
 func OnNewOptimOp(f func(op *gorgonia.Node) error) Option {
 	return func(o *options) {
 		if f != nil {
@@ -109,18 +114,18 @@ func (u *Updater) settle(losses []objective) (err error) {
 		return errors.Wrap(err, "config")
 	}
 	u.use(settings)
-	for _, o := range losses {
-		if err := u.checkLoss(o); err != nil {
-			return err
-		}
+	if err := u.checkLosses(losses, vars); err != nil {
+		return err
 	}
 	if err := u.checkCustom(losses); err != nil {
 		return err
 	}
-	if err := u.startRates(); err != nil {
-		return errors.Wrap(err, "config")
+	for _, f := range []func() error{u.startRates, u.schedule, u.startDecay} {
+		if err := f(); err != nil {
+			return errors.Wrap(err, "config")
+		}
 	}
-	return u.schedule()
+	return nil
 }
 
 // use makes settings those of the updater's variables.
@@ -131,20 +136,53 @@ func (u *Updater) use(settings []*setting) {
 	}
 }
 
-// checkLoss checks a loss with those of its variables that get gradients.
-func (u *Updater) checkLoss(o objective) error {
+// checkLosses checks the losses, the variables that get gradients, and what the rules make of all of them together.
+func (u *Updater) checkLosses(losses []objective, vars gorgonia.Nodes) error {
+	trained := u.trained(vars)
+	has := make([]bool, len(trained))
+	mark := func(o objective) error {
+		depends, err := u.checkLoss(o)
+		for i, v := range u.trained(o.vars) {
+			if k := slices.Index(trained, v); err == nil && depends[i] {
+				has[k] = true
+			}
+		}
+		return err
+	}
+	for _, o := range losses {
+		if err := mark(o); err != nil {
+			return err
+		}
+	}
+	for _, m := range u.metas {
+		if err := mark(objective{m.Loss, losses[0].vars}); err != nil {
+			return errors.Wrapf(err, "meta loss %q", m.Name)
+		}
+	}
+	for i, v := range trained {
+		has[i] = has[i] || u.of(v).l2() != 0 && !u.cfg.DecoupleConstraints
+	}
+	if len(trained) == 0 { // all have custom updates
+		return nil
+	}
+	return u.solver.CheckCompose(trained, has)
+}
+
+// checkLoss checks a loss with those of its variables that get gradients, and says which of these it depends on.
+func (u *Updater) checkLoss(o objective) ([]bool, error) {
 	if o.loss == nil {
-		return errors.New("the loss is nil")
+		return nil, errors.New("the loss is nil")
 	}
 	for _, v := range o.vars {
 		if v != nil && v.Graph() != o.loss.Graph() {
-			return errors.Errorf("variable %q is not on the graph of the loss", v.Name())
+			return nil, errors.Errorf("variable %q is not on the graph of the loss", v.Name())
 		}
 	}
-	if trained := u.trained(o.vars); len(trained) > 0 || len(o.vars) == 0 {
-		return u.solver.Check(o.loss, trained...)
+	trained := u.trained(o.vars)
+	if len(trained) == 0 && len(o.vars) > 0 {
+		return nil, nil
 	}
-	return nil
+	return u.solver.Depends(o.loss, trained...)
 }
 
 // union are the variables of all losses, each once.
@@ -169,23 +207,33 @@ func (u *Updater) OptimOp() (*gorgonia.Node, error) {
 	if len(u.losses) == 0 {
 		return nil, errors.New("updater: make it with New")
 	}
-	op, err := u.build()
-	if err != nil {
+	old := u.product
+	if err := u.renew(); err != nil {
+		if u.last != old.last {
+			_ = graphops.Supersede(u.last) // it is a commit
+		}
+		u.product = old
 		return nil, errors.Wrap(err, "updater")
 	}
-	if u.last != nil {
-		if err := graphops.Supersede(u.last); err != nil {
-			return nil, err
-		}
+	if old.last != nil {
+		return u.last, graphops.Supersede(old.last)
 	}
-	u.last = op
+	return u.last, nil
+}
+
+// renew builds an optim op and announces it.
+func (u *Updater) renew() error {
+	op, err := u.build()
+	if err != nil {
+		return err
+	}
+	u.op, u.last = op, op
 	for _, f := range u.onNew {
 		if err := f(op); err != nil {
-			return nil, errors.Wrap(err, "updater: OnNewOptimOp")
+			return errors.Wrap(err, "OnNewOptimOp")
 		}
 	}
-	u.op = op
-	return op, nil
+	return nil
 }
 
 // ResetOptimOp forgets the optim op, so that the next call of OptimOp builds a new one. Until then the old one works.
@@ -261,18 +309,25 @@ func (u *Updater) initState() error {
 }
 
 // counted are the states that tell what happened in the training, not what an optimizer remembers.
-var counted = []string{globalStep, skippedTotal, skippedInRow, skippedFirst}
+var counted = []string{globalStep, epochStart, skippedTotal, skippedInRow, skippedFirst}
 
-// globalStep is the name of the solver's counter of runs.
-const globalStep = "global_step"
+const (
+	globalStep = "global_step" // the solver's counter of runs
+	epochStart = "epoch_start" // the global step at the start of the epoch
+)
 
-// StartEpoch says that the next run is the first of an epoch, which ResetUpdaterVarsModStep counts from.
+// StartEpoch says that the next run is the first of an epoch, which ResetUpdaterVarsModStep counts from. It concerns the updaters of On
+// too, and is a part of the saved state.
 func (u *Updater) StartEpoch() error {
 	step, err := u.GlobalStep()
-	if err == nil {
-		u.epoch = step
+	if err != nil || u.cfg.ResetUpdaterVarsModStep == 0 {
+		return err
 	}
-	return err
+	st, err := u.solver.Store().Counter(epochStart)
+	if err == nil {
+		err = st.Set(float64(step))
+	}
+	return errors.Wrap(err, "updater")
 }
 
 // GlobalStep is the number of runs of the optim op, also of those that only accumulated gradients or were skipped. It is a part of

@@ -10,9 +10,11 @@ import (
 	"github.com/pkg/errors"
 )
 
-// config is what the command line says. A zero batch or rate stands for the model's own default.
+// config is what the command line says. A zero batch or rate stands for the model's own default. The solver and the rate mean
+// nothing where there is a file: the updater's config in it says how to train.
 type config struct {
 	model, solver, host string
+	file, summaries     string
 	data, report        string
 	rate                float64
 	epochs, batch       int
@@ -53,6 +55,8 @@ func parseFlags(args []string, help io.Writer) (config, error) {
 	fs.StringVar(&cfg.solver, "solver", "adam", "name of the solver, as in solvers.Names()")
 	fs.StringVar(&cfg.host, "host", hostGraph, "where the solver runs: "+strings.Join(hosts, ", "))
 	fs.Float64Var(&cfg.rate, "lr", 0, "learning rate at the start; it falls linearly to 0 (default: depends on model, solver and batch)")
+	fs.StringVar(&cfg.file, "config", "", "train as this JSON or YAML file says, by package updater; see configs")
+	fs.StringVar(&cfg.summaries, "summaries", "", "write the summaries that -config asks for to files in this new folder")
 	fs.IntVar(&cfg.epochs, "epochs", 3, "passes over the training images")
 	fs.IntVar(&cfg.batch, "batch", 0, "images per step (default: the model's own)")
 	fs.Uint64Var(&cfg.seed, "seed", 1, "seed of the first weights and of the order of the images")
@@ -95,6 +99,29 @@ func (c *config) check(given map[string]bool, rest []string) error {
 	}
 	if given["batch"] && c.batch < 1 {
 		return usagef("-batch must be at least 1, got %d", c.batch)
+	}
+	return c.checkConfig(given)
+}
+
+// checkConfig refuses what contradicts -config, or needs it.
+func (c *config) checkConfig(given map[string]bool) error {
+	if c.file == "" {
+		if given["config"] {
+			return usagef("-config needs the name of a file")
+		}
+		if given["summaries"] {
+			return usagef("-summaries needs -config, with a summary_interval in the file")
+		}
+		return nil
+	}
+	for _, name := range []string{"solver", "lr"} {
+		if given[name] {
+			return usagef("-%s conflicts with -config: %s says which optimizer and learning rate to use", name, c.file)
+		}
+	}
+	if c.host == hostStep {
+		return usagef("-host %s conflicts with -config: the updater is always a part of the graph; use %s or %s",
+			c.host, hostGraph, hostExpanded)
 	}
 	return nil
 }

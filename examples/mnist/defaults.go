@@ -73,12 +73,20 @@ func startRate(cfg config, arch architecture, batch int, solver *solvers.Solver)
 	return base * math.Sqrt(float64(batch)/float64(arch.batch)), nil
 }
 
-// betas says what a solver of Adam's kind remembers.
-func betas(s *solvers.Solver) string {
-	beta1, err1 := s.Get("beta1")
-	beta2, err2 := s.Get("beta2")
-	if err1 != nil || err2 != nil {
-		return ""
+// rates says what the learning rate of the first step is, where there is one, and what a solver of Adam's kind remembers.
+func (t *trainer) rates() string {
+	if t.solver == nil {
+		rate, err := t.updater.LearningRate()
+		if err != nil {
+			return ""
+		}
+		return fmt.Sprintf(", learning rate %.4g", rate)
 	}
-	return fmt.Sprintf(", betas %.3g and %.4g", beta1, beta2)
+	text := fmt.Sprintf(", learning rate %.4g", t.rate)
+	beta1, err1 := t.solver.Get("beta1")
+	beta2, err2 := t.solver.Get("beta2")
+	if err1 == nil && err2 == nil {
+		text += fmt.Sprintf(", betas %.3g and %.4g", beta1, beta2)
+	}
+	return text
 }

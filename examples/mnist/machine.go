@@ -6,6 +6,7 @@ import (
 	"gorgonia.org/tensor"
 
 	"optimop/graphops"
+	"optimop/updater"
 )
 
 // learner trains the model on batches of one size: fill x and y, then step.
@@ -14,7 +15,7 @@ type learner struct {
 	y     []float32 // memory of the one-hot digits
 	loss  *gorgonia.Node
 	vm    gorgonia.VM
-	after func() error // what is left to do after a run of vm: nothing if the graph holds the update
+	after func() error // what is left to do after a run of vm: no update if the graph holds it
 }
 
 func (t *trainer) learner(batch int) (*learner, error) {
@@ -29,9 +30,12 @@ func (t *trainer) learner(batch int) (*learner, error) {
 	if err := l.addLoss(); err != nil {
 		return nil, errors.Wrap(err, "building the loss")
 	}
-	if t.host == hostStep {
+	switch {
+	case t.solver == nil:
+		err = t.configured(l)
+	case t.host == hostStep:
 		err = t.stepHost(l)
-	} else {
+	default:
 		err = t.graphHost(l)
 	}
 	if err != nil {
@@ -73,6 +77,30 @@ func (t *trainer) graphHost(l *learner) error {
 	}
 	l.vm, err = graphops.NewMachine(op, l.loss)
 	return err
+}
+
+// configured lets the updater make the step. The first learner makes the updater, and those of other batch sizes share its state.
+func (t *trainer) configured(l *learner) (err error) {
+	var u *updater.Updater
+	switch {
+	case t.updater != nil:
+		u, err = t.updater.On(l.loss, l.vars)
+	case t.host == hostExpanded:
+		u, err = updater.New(l.loss, l.vars, t.settings, updater.Expanded())
+	default:
+		u, err = updater.New(l.loss, l.vars, t.settings)
+	}
+	if err != nil {
+		return err
+	}
+	if l.vm, err = u.NewMachine(); err != nil {
+		return err
+	}
+	l.after = func() error { return t.summaries.write(u) }
+	if t.updater == nil {
+		t.updater = u
+	}
+	return nil
 }
 
 // stepHost is the way of Gorgonia's own solvers: a run leaves the gradients in the variables and Step uses them up.

@@ -44,8 +44,12 @@ func run(args []string, stdout, stderr io.Writer) error {
 	}
 	defer t.close()
 
-	fmt.Fprintf(stdout, "%s on %d images, tested on %d: %s in the %s host, learning rate %.4g%s, batch %d, %s\n",
-		cfg.model, data.train.len(), data.test.len(), cfg.solver, cfg.host, t.rate, betas(t.solver), t.batch, blasName)
+	how, table := cfg.solver, ""
+	if cfg.file != "" {
+		how, table = cfg.file, t.updater.Table()
+	}
+	fmt.Fprintf(stdout, "%s on %d images, tested on %d: %s in the %s host%s, batch %d, %s\n%s",
+		cfg.model, data.train.len(), data.test.len(), how, cfg.host, t.rates(), t.batch, blasName, table)
 	var rep report
 	for epoch := 1; epoch <= cfg.epochs; epoch++ {
 		bar := newProgress(stderr, epoch, cfg.epochs, data.train.len())

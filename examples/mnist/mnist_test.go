@@ -85,8 +85,11 @@ func weights(t *testing.T, cfg config, data *dataset, steps int) []float32 {
 		_, err := tr.train(part)
 		require.NoError(t, err)
 	}
-	var out []float32
-	for _, w := range tr.model.weights {
+	return allWeights(tr.model)
+}
+
+func allWeights(m *model) (out []float32) {
+	for _, w := range m.weights {
 		out = append(out, w.Float32s()...)
 	}
 	return out
@@ -147,11 +150,7 @@ func TestLispMachineAgrees(t *testing.T) {
 					require.NoError(t, vm.RunAll())
 				}
 			}
-			var out []float32
-			for _, w := range m.weights {
-				out = append(out, w.Float32s()...)
-			}
-			all = append(all, out)
+			all = append(all, allWeights(m))
 		}
 		require.True(t, sameWeights(all[0], all[1]), solver)
 	}

@@ -16,11 +16,16 @@ type epochResult struct {
 	TestAccuracy    float64 `json:"test_accuracy"` // fraction of the test images
 	Seconds         float64 `json:"seconds"`
 	ImagesPerSecond float64 `json:"images_per_second"`
+	SkippedSteps    int     `json:"skipped_steps,omitempty"` // so far, where a config lets steps be skipped
 }
 
 func (e epochResult) String() string {
-	return fmt.Sprintf("epoch %d: train loss %.4f, test accuracy %.2f %%, %.1f s, %.0f images/s",
+	line := fmt.Sprintf("epoch %d: train loss %.4f, test accuracy %.2f %%, %.1f s, %.0f images/s",
 		e.Epoch, e.TrainLoss, 100*e.TestAccuracy, e.Seconds, e.ImagesPerSecond)
+	if e.SkippedSteps > 0 {
+		line += fmt.Sprintf(", %d steps skipped so far", e.SkippedSteps)
+	}
+	return line
 }
 
 // report is the JSON file of a run.

@@ -9,6 +9,7 @@ import (
 	"gorgonia.org/gorgonia"
 
 	"optimop/solvers"
+	"optimop/updater"
 )
 
 // Streams of the seeded generators: the order of the images must not depend on how many weights were drawn.
@@ -21,7 +22,7 @@ const (
 type trainer struct {
 	model  *model
 	data   *dataset
-	solver *solvers.Solver
+	solver *solvers.Solver // nil with a config, which has an updater instead
 	host   string
 	rate   float64 // at the first step
 	batch  int
@@ -29,6 +30,10 @@ type trainer struct {
 	step   int // done so far
 	order  []int
 	rng    *rand.Rand
+
+	settings  updater.Config
+	updater   *updater.Updater
+	summaries *summaries
 
 	learners   map[int]*learner
 	predictors map[int]*predictor
@@ -46,15 +51,18 @@ func newTrainer(cfg config, data *dataset) (*trainer, error) {
 	}
 	n := data.train.len()
 	t.steps = cfg.epochs * ((n + t.batch - 1) / t.batch)
+	for i := range n {
+		t.order = append(t.order, i)
+	}
+	if cfg.file != "" {
+		return t, t.useConfig(cfg)
+	}
 	var err error
 	if t.solver, err = newSolver(cfg, t.steps); err != nil {
 		return nil, usageError{err}
 	}
 	if t.rate, err = startRate(cfg, arch, t.batch, t.solver); err != nil {
 		return nil, err
-	}
-	for i := range n {
-		t.order = append(t.order, i)
 	}
 	return t, nil
 }
@@ -63,32 +71,44 @@ func newTrainer(cfg config, data *dataset) (*trainer, error) {
 func (t *trainer) epoch(number int, bar *progress) (epochResult, error) {
 	start := time.Now()
 	t.rng.Shuffle(len(t.order), func(i, j int) { t.order[i], t.order[j] = t.order[j], t.order[i] })
-	sum := 0.0
+	if err := t.startEpoch(); err != nil {
+		return epochResult{}, err
+	}
+	sum, images := 0.0, 0
 	for part := range batches(t.order, t.batch) {
 		loss, err := t.train(part)
 		if err != nil {
 			return epochResult{}, err
 		}
-		sum += loss * float64(len(part)) // the last batch may be short: weigh each by its images
+		if finite(loss) {
+			sum += loss * float64(len(part)) // the last batch may be short: weigh each by its images
+			images += len(part)
+		}
 		bar.add(len(part))
 	}
 	n := float64(len(t.order))
 	seconds := time.Since(start).Seconds()
+	skipped, err := t.skipped(images)
+	if err != nil {
+		return epochResult{}, err
+	}
 	correct, err := t.correct(t.data.test)
 	if err != nil {
 		return epochResult{}, err
 	}
 	return epochResult{
-		Epoch: number, TrainLoss: sum / n, TestAccuracy: float64(correct) / float64(t.data.test.len()),
-		Seconds: seconds, ImagesPerSecond: n / seconds,
+		Epoch: number, TrainLoss: sum / float64(images), TestAccuracy: float64(correct) / float64(t.data.test.len()),
+		Seconds: seconds, ImagesPerSecond: n / seconds, SkippedSteps: skipped,
 	}, nil
 }
 
 // train makes one step and returns the batch's mean loss from before it.
 func (t *trainer) train(numbers []int) (float64, error) {
-	rate := t.rate * float64(t.steps-t.step) / float64(t.steps)
-	if err := t.solver.Set("learning_rate", rate); err != nil {
-		return 0, errors.Wrap(err, "setting the learning rate")
+	if t.solver != nil {
+		rate := t.rate * float64(t.steps-t.step) / float64(t.steps)
+		if err := t.solver.Set("learning_rate", rate); err != nil {
+			return 0, errors.Wrap(err, "setting the learning rate")
+		}
 	}
 	l, err := t.learner(len(numbers))
 	if err != nil {
@@ -100,11 +120,17 @@ func (t *trainer) train(numbers []int) (float64, error) {
 		return 0, errors.Wrapf(err, "step %d", t.step+1)
 	}
 	t.step++
-	if math.IsNaN(loss) || math.IsInf(loss, 0) {
-		return 0, errors.Errorf("the loss of step %d is %v; a smaller -lr may help", t.step, loss)
+	if !finite(loss) && !t.settings.SkipNonFiniteSteps {
+		what := "-lr"
+		if t.solver == nil {
+			what = "learning_rate"
+		}
+		return 0, errors.Errorf("the loss of step %d is %v; a smaller %s may help", t.step, loss, what)
 	}
 	return loss, nil
 }
+
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
 // correct counts the images of s whose digit is recognised.
 func (t *trainer) correct(s *split) (int, error) {
@@ -164,4 +190,5 @@ func (t *trainer) close() {
 	for _, vm := range vms {
 		_ = vm.Close() // a tape machine that is thrown away: nothing is lost
 	}
+	t.summaries.close()
 }

@@ -18,7 +18,7 @@ import (
 	"optimop/internal/suggest"
 )
 
-// OptionError says what is wrong with an option of a schedule.
+// OptionError says what is wrong with an option of a schedule; "of[1].value" is one of the schedule that is an element of an option.
 type OptionError struct{ Option, Problem string }
 
 func (e *OptionError) Error() string { return "option " + strconv.Quote(e.Option) + " " + e.Problem }
@@ -28,9 +28,10 @@ func (e *OptionError) Error() string { return "option " + strconv.Quote(e.Option
 //
 //	{"class": "exponential_decay", "initial": 0.1, "decay_steps": 1000, "decay_rate": 0.96, "staircase": true}
 //
-// Case, "_" and "-" make no difference in names, and Keras' spellings (initial_learning_rate) are understood. The option
-// "name" (a string) of Keras' schedules is accepted and means nothing here. An unknown class or option, an option given twice
-// or not at all where it has no default, and a value of another type or out of its range are errors. The config stays as it is.
+// Case, "_" and "-" make no difference in names, and the spellings of Keras, torch and optax (initial_learning_rate, gamma,
+// init_value) are understood. The option "name" (a string) of Keras' schedules is accepted and means nothing here, and null leaves
+// an option at its default. An unknown class or option, an option given twice or not at all where it has no default, and a value
+// of another type or out of its range are errors. The config stays as it is.
 func FromConfig(config map[string]any) (Schedule, error) {
 	return fromConfig(config, 0)
 }
@@ -99,9 +100,12 @@ func setOptions(at reflect.Value, config map[string]any, depth int) error {
 			return &OptionError{key, fmt.Sprintf("is given twice: %q already sets %s", from[i], fields[i].name)}
 		}
 		from[i] = key
+		if config[key] == nil && !fields[i].required { // Keras writes None for "left out"
+			continue
+		}
 		v, err := decode(config[key], fields[i].typ, depth)
 		if err != nil {
-			return errors.Wrapf(err, "option %q", key)
+			return inside(key, err)
 		}
 		at.FieldByIndex(fields[i].index).Set(v)
 	}
@@ -111,6 +115,18 @@ func setOptions(at reflect.Value, config map[string]any, depth int) error {
 		}
 	}
 	return nil
+}
+
+// inside puts the name of an option, or an index, before what is wrong in it.
+func inside(where string, err error) error {
+	var bad *OptionError
+	switch {
+	case !errors.As(err, &bad):
+		return errors.Wrapf(err, "option %q", where)
+	case bad.Option != "" && bad.Option[0] != '[':
+		where += "."
+	}
+	return &OptionError{where + bad.Option, bad.Problem}
 }
 
 // option is an exported field of a schedule.
@@ -143,7 +159,7 @@ func decode(v any, want reflect.Type, depth int) (reflect.Value, error) {
 	if n, ok := v.(json.Number); ok {
 		f, err := n.Float64()
 		if err != nil {
-			return reflect.Value{}, errors.Errorf("%s is no float64", n)
+			return reflect.Value{}, &OptionError{"", "is " + string(n) + ", which is no float64"}
 		}
 		v = f
 	}
@@ -161,7 +177,7 @@ func decode(v any, want reflect.Type, depth int) (reflect.Value, error) {
 		for i := range r.Len() {
 			e, err := decode(r.Index(i).Interface(), want.Elem(), depth)
 			if err != nil {
-				return e, errors.Wrapf(err, "element %d", i)
+				return e, inside(fmt.Sprintf("[%d]", i), err)
 			}
 			out = reflect.Append(out, e)
 		}
@@ -170,7 +186,7 @@ func decode(v any, want reflect.Type, depth int) (reflect.Value, error) {
 	if n, ok := convert.Number(r, want); ok {
 		return n, nil
 	}
-	return reflect.Value{}, errors.Errorf("want %s, not %#v", article(want), v)
+	return reflect.Value{}, &OptionError{"", fmt.Sprintf("is %#v; it must be %s", v, article(want))}
 }
 
 // article names a type for people.
@@ -242,12 +258,20 @@ func Marshal(s Schedule) ([]byte, error) {
 // Unmarshal is FromConfig of a config in JSON.
 func Unmarshal(data []byte) (Schedule, error) {
 	var config map[string]any
-	d := json.NewDecoder(bytes.NewReader(data))
-	if err := d.Decode(&config); err != nil {
-		return nil, errors.Wrap(err, "schedule: the config is no JSON object")
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return nil, errors.New("schedule: something follows the config")
+	if err := unmarshal(data, &config); err != nil {
+		return nil, errors.Wrap(err, "schedule: the config")
 	}
 	return FromConfig(config)
+}
+
+// unmarshal reads the only JSON object of a text.
+func unmarshal(data []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	if err := d.Decode(into); err != nil {
+		return errors.Wrap(err, "no JSON object that fits")
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return errors.New("something follows the JSON object")
+	}
+	return nil
 }

@@ -25,7 +25,7 @@ func TestConfigRoundTrip(t *testing.T) {
 	}
 	data, err := Marshal(NewExponentialDecay(.1, 1000, .96, stairs))
 	require.NoError(t, err)
-	require.JSONEq(t, `{"class":"exponential_decay","initial":0.1,"decay_steps":1000,"decay_rate":0.96,"staircase":true}`, string(data))
+	require.JSONEq(t, `{"class":"exponential_decay","initial":0.1,"decay_steps":1000,"decay_rate":0.96,"staircase":true,"begin":0,"end":0}`, string(data))
 }
 
 func TestSpellings(t *testing.T) {
@@ -65,11 +65,11 @@ func TestBadConfigs(t *testing.T) {
 		{`{"class": "constant"}`, `constant: option "value" is missing`},
 		{`{"class": "constant", "value": 3} {}`, "something follows"},
 		{`{"class": "constant", "value": 3`, "no JSON object"},
-		{`{"class": "constant", "value": "3"}`, `option "value": want a number, not "3"`},
-		{`{"class": "constant", "value": true}`, `want a number, not true`},
-		{`{"class": "constant", "value": null}`, `want a number`},
-		{`{"class": "constant", "value": [3]}`, `want a number`},
-		{`{"class": "constant", "value": {"class": "constant", "value": 3}}`, `want a number`},
+		{`{"class": "constant", "value": "3"}`, `option "value" is "3"; it must be a number`},
+		{`{"class": "constant", "value": true}`, `is true; it must be a number`},
+		{`{"class": "constant", "value": null}`, `it must be a number`},
+		{`{"class": "constant", "value": [3]}`, `it must be a number`},
+		{`{"class": "constant", "value": {"class": "constant", "value": 3}}`, `it must be a number`},
 		{`{"class": "constant", "value": 1e999}`, "no JSON object"},
 		{`{"class": "constant", "value": 3, "vale": 3}`, `option "vale" is unknown (did you mean "value"?)`},
 		{`{"class": "constant", "value": 3, "Value": 3}`, `given twice`},
@@ -77,14 +77,14 @@ func TestBadConfigs(t *testing.T) {
 		{`{"class": "interval_decay", "initial": 1, "interval": 3}`, `option "decay" is missing`},
 		{`{"class": "interval_decay", "initial": 1, "decay": 0.5}`, `option "interval" is missing`},
 		{`{"class": "interval_decay", "interval": 3, "decay": 0.5}`, `option "initial" is missing`},
-		{`{"class": "interval_decay", "initial": 1, "interval": 2.7, "decay": 0.5}`, `option "interval": want a whole number, not 2.7`},
-		{`{"class": "interval_decay", "initial": 1, "interval": 1e30, "decay": 0.5}`, `want a whole number`},
+		{`{"class": "interval_decay", "initial": 1, "interval": 2.7, "decay": 0.5}`, `option "interval" is 2.7; it must be a whole number`},
+		{`{"class": "interval_decay", "initial": 1, "interval": 1e30, "decay": 0.5}`, `it must be a whole number`},
 		{`{"class": "interval_decay", "initial": 1, "interval": 0, "decay": 0.5}`, `option "interval" is 0; it must be 1 or more`},
 		{`{"class": "interval_decay", "initial": 1, "interval": 3, "decay": -1}`, `option "decay" is -1`},
 		{`{"class": "interval_decay", "initial": 1, "interval": 3, "decay": 0.5, "staircase": true}`, `option "staircase" is unknown`},
 		{`{"class": "exponential_decay", "initial": 1, "decay_steps": 0, "decay_rate": 0.5}`, `option "decay_steps" is 0`},
 		{`{"class": "exponential_decay", "initial": 1, "decay_steps": -5, "decay_rate": 0.5}`, `option "decay_steps" is -5`},
-		{`{"class": "exponential_decay", "initial": 1, "decay_steps": 5, "decay_rate": 0.5, "staircase": 1}`, `want true or false, not 1`},
+		{`{"class": "exponential_decay", "initial": 1, "decay_steps": 5, "decay_rate": 0.5, "staircase": 1}`, `is 1; it must be true or false`},
 		{`{"class": "exponential_decay", "initial": 1, "initial_learning_rate": 1, "decay_steps": 5, "decay_rate": 0.5}`,
 			`option "initial_learning_rate" is given twice: "initial" already sets initial`},
 		{`{"class": "noam", "d_model": 512}`, `option "warmup_steps" is missing`},
@@ -147,7 +147,9 @@ func TestRegister(t *testing.T) {
 		delete(registry.classes, "sum")
 		registry.Unlock()
 	})
-	require.Equal(t, []string{"constant", "exponential_decay", "interval_decay", "noam", "sum"}, Names())
+	require.Equal(t, []string{"constant", "cosine_annealing", "cosine_decay", "cosine_decay_restarts", "cyclic", "exponential_decay",
+		"interval_decay", "inverse_time_decay", "linear", "multi_step_decay", "noam", "one_cycle", "piecewise_constant_decay",
+		"piecewise_interpolate", "polynomial_decay", "product", "sequential", "step_decay", "sum", "warmup", "warmup_cosine_decay"}, Names())
 
 	s := &sum{[]Schedule{NewConstant(2), NewIntervalDecay(1, 2, .5)}, NewConstant(1), []float64{1, 4}, "x"}
 	require.Equal(t, 5., Value(s, 1))
@@ -157,15 +159,15 @@ func TestRegister(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, s, back)
 	for text, want := range map[string]string{
-		`{"class": "sum", "of": 3}`:                                                  `want a schedule`,
-		`{"class": "sum", "of": {"class": "constant"}}`:                              `option "of": schedule: constant: option "value" is missing`,
-		`{"class": "sum", "parts": [3]}`:                                             "element 0",
-		`{"class": "sum", "parts": 3}`:                                               "want a list",
-		`{"class": "sum", "gains": [1, "2"]}`:                                        "element 1",
-		`{"class": "sum", "label": 3}`:                                               "want a string",
+		`{"class": "sum", "of": 3}`:                                                  `it must be a schedule`,
+		`{"class": "sum", "of": {"class": "constant"}}`:                              `option "of.value" is missing`,
+		`{"class": "sum", "parts": [3]}`:                                             `option "parts[0]" is`,
+		`{"class": "sum", "parts": 3}`:                                               "it must be a list",
+		`{"class": "sum", "gains": [1, "2"]}`:                                        `option "gains[1]" is "2"`,
+		`{"class": "sum", "label": 3}`:                                               "it must be a string",
 		`{"class": "sum"}`:                                                           "panicked", // its own Of is nil
-		`{"class": "sum", "of": {"class": "sum", "of": {"class": "noam"}}}`:          `option "d_model" is missing`,
-		`{"class": "sum", "of": {"class": "constant", "value": 1}, "parts": [null]}`: "element 0",
+		`{"class": "sum", "of": {"class": "sum", "of": {"class": "noam"}}}`:          `option "of.of.d_model" is missing`,
+		`{"class": "sum", "of": {"class": "constant", "value": 1}, "parts": [null]}`: `option "parts[0]" is`,
 	} {
 		_, err := Unmarshal([]byte(text))
 		require.ErrorContains(t, err, want, text)

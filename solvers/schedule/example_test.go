@@ -2,6 +2,7 @@ package schedule_test
 
 import (
 	"fmt"
+	"os"
 
 	"optimop/graphops"
 	"optimop/solvers/schedule"
@@ -48,7 +49,7 @@ func ExampleFromConfig() {
 	_, err = schedule.FromConfig(map[string]any{"class": "noam", "d_model": 512, "warmup_step": 4000})
 	fmt.Println(err)
 	// Output:
-	// {0.1 1000 0.96 false} <nil>
+	// {0.1 1000 0.96 false 0 0} <nil>
 	// schedule: noam: option "warmup_step" is unknown (did you mean "warmup_steps"?)
 }
 
@@ -73,4 +74,75 @@ func ExampleFunc() {
 		fmt.Print(schedule.Value(s, step), " ")
 	}
 	// Output: 0 0.25 0.5 0.75 1 0.75 0.5 0.25 0
+}
+
+func ExampleWarmup() {
+	s := schedule.NewWarmup(schedule.NewPolynomialDecay(1, 4, func(d *schedule.PolynomialDecay) { d.End = 0 }), 2)
+	for step := range 8 {
+		fmt.Print(schedule.Value(s, step), " ")
+	}
+	// Output: 0 0.5 1 0.75 0.5 0.25 0 0
+}
+
+// One after the other, from JSON.
+func ExampleSequential() {
+	s, err := schedule.Unmarshal([]byte(`{"class": "sequential", "boundaries": [3], "schedules": [
+		{"class": "constant", "value": 1},
+		{"class": "step_decay", "initial": 0.5, "step_size": 2, "gamma": 0.5}]}`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for step := range 9 {
+		fmt.Print(schedule.Value(s, step), " ")
+	}
+	// Output: 1 1 1 0.5 0.5 0.25 0.25 0.125 0.125
+}
+
+func ExampleDraw() {
+	s := schedule.NewCosineDecayRestarts(0.1, 20, func(d *schedule.CosineDecayRestarts) { d.MMul = 0.7 })
+	if err := schedule.Draw(os.Stdout, s, 60, func(d *schedule.Drawing) { d.Height = 6 }); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	//        0.1 |*****
+	//            |     ***
+	//            |        **          ***************
+	//            |          ***                      *******
+	//            |             ***                          *********
+	//  0.0001079 |                ****                               *********
+	//            +------------------------------------------------------------
+	//             0                                                         59
+}
+
+func ExampleReduceOnPlateau() {
+	c, err := schedule.NewReduceOnPlateau(0.1, func(r *schedule.ReduceOnPlateau) { r.Factor, r.Patience = 0.5, 1 })
+	for _, loss := range []float64{3, 2, 2, 2, 1, 1, 1} {
+		var rate float64
+		if rate, err = c.Observe(loss); err != nil { // at the end of an epoch
+			break
+		}
+		fmt.Print(rate, " ") // for the next: solver.Set("learning_rate", rate)
+	}
+	fmt.Println(err)
+	// Output: 0.1 0.1 0.1 0.05 0.05 0.05 0.025 <nil>
+}
+
+// RETURNN's learning_rate_control = "newbob", with a rest after 3 epochs.
+func ExampleNewbob() {
+	halve := func(n *schedule.Newbob) { n.Threshold = -0.1 }
+	c, err := schedule.NewNewbob(1, halve)
+	for _, loss := range []float64{3, 2, 1.9} {
+		if err == nil {
+			_, err = c.Observe(loss)
+		}
+	}
+	state, _ := c.State()
+	fmt.Println(string(state), err)
+
+	c, _ = schedule.NewNewbob(1, halve)
+	fmt.Println(c.Restore(state), c.Rate())
+	// Output:
+	// {"rates":[1,1,1,0.5],"scores":[3,2,1.9]} <nil>
+	// <nil> 0.5
 }

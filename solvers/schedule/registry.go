@@ -36,6 +36,22 @@ func init() {
 		{"interval_decay", func() Schedule { return IntervalDecay{} }},
 		{"exponential_decay", func() Schedule { return NewExponentialDecay(0, 0, 0) }},
 		{"noam", func() Schedule { return NewNoam(0, 0) }},
+		{"inverse_time_decay", func() Schedule { return NewInverseTimeDecay(0, 0, 0) }},
+		{"linear", func() Schedule { return NewLinear(0, 0, 0) }},
+		{"polynomial_decay", func() Schedule { return NewPolynomialDecay(0, 0) }},
+		{"cosine_decay", func() Schedule { return NewCosineDecay(0, 0) }},
+		{"warmup_cosine_decay", func() Schedule { return NewWarmupCosineDecay(0, 0, 0, 0) }},
+		{"cosine_decay_restarts", func() Schedule { return NewCosineDecayRestarts(0, 0) }},
+		{"cosine_annealing", func() Schedule { return NewCosineAnnealing(0, 0) }},
+		{"piecewise_constant_decay", func() Schedule { return NewPiecewiseConstantDecay(nil, nil) }},
+		{"piecewise_interpolate", func() Schedule { return NewPiecewiseInterpolate(nil, nil) }},
+		{"step_decay", func() Schedule { return NewStepDecay(0, 0) }},
+		{"multi_step_decay", func() Schedule { return NewMultiStepDecay(0, nil) }},
+		{"one_cycle", func() Schedule { return NewOneCycle(0, 0) }},
+		{"cyclic", func() Schedule { return NewCyclic(0, 0, 0) }},
+		{"sequential", func() Schedule { return Sequential{} }},
+		{"warmup", func() Schedule { return NewWarmup(nil, 0) }},
+		{"product", func() Schedule { return Product{} }},
 	} {
 		registry.classes[spelling.Fold(c.name)] = class{c.name, c.factory, reflect.TypeOf(c.factory())}
 	}

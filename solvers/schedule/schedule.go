@@ -7,10 +7,15 @@
 // step counter is all that a restored schedule needs; Value and Compile give its numbers, from the same expression.
 //
 // A schedule of your own is a struct with an At method, or a Func. Register makes it known to configs (see FromConfig).
+//
+// What depends on the scores of the epochs, and not on the step alone, is a Controller.
 package schedule
 
 import (
+	"fmt"
 	"math"
+	"slices"
+	"strconv"
 
 	"github.com/pkg/errors"
 	"gorgonia.org/gorgonia"
@@ -99,6 +104,17 @@ var one = graphops.Const(1)
 
 func number(v float64) Expr { return graphops.Const(v) }
 
+// half is half a wave of the cosine: 1 for u = 0, 0 for 1.
+func half(u Expr) Expr { return number(.5).Mul(one.Add(u.Mul(number(math.Pi)).Cos())) }
+
+// since counts the runs from a later one, which is 0 as all before.
+func since(step Expr, begin int) Expr {
+	if begin == 0 {
+		return step
+	}
+	return step.Sub(number(float64(begin))).Max(number(0))
+}
+
 // first is the first of several mistakes.
 func first(errs ...error) error {
 	for _, err := range errs {
@@ -130,5 +146,43 @@ func positive(field string, v float64) error {
 }
 
 func atLeast1(field string, v int) error { return must(v >= 1, field, v, "1 or more") }
+
+func atLeast0(field string, v int) error { return must(v >= 0, field, v, "0 or more") }
+
+func choice(field, v string, of ...string) error {
+	return must(slices.Contains(of, v), field, strconv.Quote(v), fmt.Sprintf("one of %q", of))
+}
+
+// finiteList is the mistake of a list with a number that is not finite, increasing also that of one that does not increase.
+func finiteList(field string, list []float64) error {
+	return must(!slices.ContainsFunc(list, func(v float64) bool { return !finite(v) }), field, list, "a list of finite numbers")
+}
+
+func increasing[T int | float64](field string, list []T) error {
+	ok := !slices.ContainsFunc(list, func(v T) bool { return !finite(float64(v)) })
+	for i := 1; i < len(list); i++ {
+		ok = ok && list[i] > list[i-1]
+	}
+	return must(ok, field, list, "a list of finite numbers that increase")
+}
+
+// oneMore is the mistake of two lists the first of which is not longer by 1.
+func oneMore[A, B any](longer string, a []A, shorter string, b []B) error {
+	want := fmt.Sprintf("longer by 1 than %s, a list of %d", shorter, len(b))
+	return must(len(a) == len(b)+1, longer, fmt.Sprintf("a list of %d", len(a)), want)
+}
+
+// part is the mistake of a schedule in another.
+func part(field string, s Schedule) error {
+	if s == nil {
+		return &OptionError{field, "is missing"}
+	}
+	if v, ok := s.(Validator); ok {
+		if err := v.Validate(); err != nil {
+			return inside(field, err)
+		}
+	}
+	return nil
+}
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

@@ -82,7 +82,15 @@ func TestTables(t *testing.T) {
 
 // A compiled function, the value in a fused update and the value as nodes of a graph are the same bits.
 func TestHostsAgree(t *testing.T) {
-	for _, c := range tables {
+	all := tables
+	for _, file := range goldenFiles {
+		for _, r := range readGolden(t, file) {
+			s, err := FromConfig(r.Config)
+			require.NoError(t, err)
+			all = append(all, table{name: r.Name, s: s})
+		}
+	}
+	for _, c := range all {
 		g := gorgonia.NewGraph()
 		step := gorgonia.NewScalar(g, gorgonia.Int64, gorgonia.WithName("s"), gorgonia.WithValue(int64(0)))
 		fused := gorgonia.NewScalar(g, gorgonia.Float64, gorgonia.WithName("fused"), gorgonia.WithValue(0.0))

@@ -65,6 +65,8 @@ func unary[T float](op Op, d, a []T) {
 		mapped(d, a, math.Log)
 	case Tanh:
 		mapped(d, a, math.Tanh)
+	case Cos:
+		mapped(d, a, math.Cos)
 	case IsFinite:
 		for i := range d {
 			d[i] = truth[T](a[i]-a[i] == 0)

@@ -18,6 +18,7 @@ const (
 	Exp
 	Log
 	Tanh
+	Cos
 	IsFinite
 	Not
 
@@ -56,7 +57,7 @@ const (
 var names = [...]string{
 	Leaf: "leaf", Const: "const",
 	Neg: "neg", Square: "square", Sqrt: "sqrt", Abs: "abs", Sign: "sign", Floor: "floor", Exp: "exp", Log: "log",
-	Tanh: "tanh", IsFinite: "isfinite", Not: "not",
+	Tanh: "tanh", Cos: "cos", IsFinite: "isfinite", Not: "not",
 	Add: "add", Sub: "sub", Mul: "mul", Div: "div", Min: "min", Max: "max", Pow: "pow", Less: "less",
 	LessEqual: "lessequal", Greater: "greater", GreaterEqual: "greaterequal", Equal: "equal", NotEqual: "notequal",
 	And: "and", Or: "or",

@@ -75,7 +75,7 @@ type random struct {
 }
 
 var (
-	unaryOps  = []Op{Neg, Square, Sqrt, Abs, Sign, Floor, Square, Sqrt, Exp, Log, Tanh}
+	unaryOps  = []Op{Neg, Square, Sqrt, Abs, Sign, Floor, Square, Sqrt, Exp, Log, Tanh, Cos}
 	binaryOps = []Op{Add, Sub, Mul, Div, Add, Sub, Mul, Add, Mul, Min, Max, Pow}
 	compares  = []Op{Less, LessEqual, Greater, GreaterEqual, Equal, NotEqual}
 )
@@ -84,7 +84,7 @@ func (r *random) unary(s *source) Op {
 	if r.slow {
 		return unaryOps[s.pick(len(unaryOps))]
 	}
-	return unaryOps[s.pick(len(unaryOps)-3)]
+	return unaryOps[s.pick(len(unaryOps)-4)]
 }
 
 func (r *random) binary(s *source) Op {
