@@ -59,8 +59,10 @@ type Base struct {
 //
 // FromConfig makes one where it meets such an option.
 func WithBase(rule Rule, options ...func(*Base)) *Solver {
-	return configured(&Base{Rule: addressable(rule), EMAOptions: EMAOptions{EMAMomentum: 0.99}}, options)
+	return configured(newBase(addressable(rule)), options)
 }
+
+func newBase(rule Rule) *Base { return &Base{Rule: rule, EMAOptions: EMAOptions{EMAMomentum: 0.99}} }
 
 // Validate implements Validator.
 func (r *Base) Validate() error {

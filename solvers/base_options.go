@@ -12,12 +12,11 @@ import (
 
 // based puts a Base around an optimizer where options are the Base's and not the optimizer's own, and returns the options that are
 // left for this. A null is Keras' None: the default. Options that change nothing make no Base.
-func based(optimizer string, r Rule, own []*ruleInfo, options map[string]any) (Rule, map[string]any, error) {
+func based(optimizer string, r Rule, own []*ruleInfo, options map[string]any, depth int) (Rule, map[string]any, error) {
 	if !slices.ContainsFunc(own, func(i *ruleInfo) bool { _, transforms := i.rule.(Transformation); return !transforms }) {
 		return r, options, nil
 	}
-	fresh := func() *Base { return &Base{Rule: r, EMAOptions: EMAOptions{EMAMomentum: 0.99}} }
-	b := fresh()
+	b := newBase(r)
 	info, err := describe(b, nil)
 	if err != nil {
 		return nil, nil, err
@@ -50,10 +49,10 @@ func based(optimizer string, r Rule, own []*ruleInfo, options map[string]any) (R
 	if clips > 1 {
 		return nil, nil, errors.New("only one of clipnorm, global_clipnorm and clipvalue can be given")
 	}
-	if err := setOptions("base", []*ruleInfo{info}, theirs); err != nil {
+	if err := setOptions("base", []*ruleInfo{info}, theirs, depth); err != nil {
 		return nil, nil, err
 	}
-	if reflect.DeepEqual(b, fresh()) {
+	if reflect.DeepEqual(b, newBase(r)) {
 		return r, left, nil
 	}
 	return b, left, nil

@@ -29,8 +29,11 @@ type LossScale struct {
 
 // WithLossScale makes a solver of a rule with a dynamic scale of the loss.
 func WithLossScale(rule Rule, options ...func(*LossScale)) *Solver {
-	return configured(&LossScale{Rule: addressable(rule), InitialScale: 32768, DynamicGrowthSteps: 2000, GrowthFactor: 2, BackoffFactor: 0.5},
-		options)
+	return configured(newLossScale(addressable(rule)), options)
+}
+
+func newLossScale(rule Rule) *LossScale {
+	return &LossScale{Rule: rule, InitialScale: 32768, DynamicGrowthSteps: 2000, GrowthFactor: 2, BackoffFactor: 0.5}
 }
 
 // Validate implements Validator.
