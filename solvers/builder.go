@@ -33,9 +33,10 @@ type build struct {
 	when    []graphops.CommitOpt    // conditions of some of the updates
 	only    map[*gorgonia.Node]Expr // those that the steps of parameters have
 	counts  map[string]Expr
-	adjust  []adjustment       // of the rules that run now
-	met     map[*ruleInfo]bool // in order, which settles the names of rules that cannot be told apart
-	ran     map[*ruleInfo]bool // met, and applied
+	adjust  []adjustment             // of the rules that run now
+	exempt  []func(name string) bool // parameters from weight decay, for them
+	met     map[*ruleInfo]bool       // in order, which settles the names of rules that cannot be told apart
+	ran     map[*ruleInfo]bool       // met, and applied
 	depth   int
 	err     error
 }
@@ -86,7 +87,7 @@ func (b *Builder) Run(r Rule, in []Step) ([]Step, error) {
 func (b *Builder) skip(r Rule) {
 	dry := *b.build
 	dry.g, dry.store, dry.updates, dry.bound = gorgonia.NewGraph(), graphops.NewStore(), nil, nil
-	dry.when, dry.only, dry.adjust = nil, nil, nil
+	dry.when, dry.only, dry.adjust, dry.exempt = nil, nil, nil, nil
 	dry.counts, dry.ran = map[string]Expr{}, map[*ruleInfo]bool{}
 	_, _ = (&Builder{&dry, b.rule}).Run(r, nil)
 }

@@ -13,8 +13,16 @@ import (
 // What they hold is in exported fields of the types Rule, []Rule or map[string]Rule; a Composite's is known before the first step.
 var holders = []preset{
 	{"accumulate", func() Rule { return &accumulate{} }},
+	{"base", func() Rule { return newBase(nil) }},
 	{"chain", func() Rule { return &chain{} }},
+	{"ema", func() Rule { return newEMA(nil) }},
+	{"lookahead", func() Rule { return newLookahead(nil) }},
+	{"loss_scale", func() Rule { return newLossScale(nil) }},
+	{"moving_average", func() Rule { return newMovingAverage(nil) }},
+	{"multi_optimizer", func() Rule { return &multiOptimizer{} }},
+	{"optimizer_map", func() Rule { return &optimizerMap{} }},
 	{"restrict", func() Rule { return &restrict{} }},
+	{"swa", func() Rule { return newSWA(nil) }},
 }
 
 // classFactory finds a factory by the name of a class.

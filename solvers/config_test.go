@@ -60,7 +60,7 @@ func settings(t *testing.T, s *Solver) map[string]any {
 	out := map[string]any{}
 	for _, r := range s.rules {
 		require.NoError(t, exported(reflect.ValueOf(r.rule), func(f reflect.StructField, v reflect.Value) error {
-			if !strings.Contains(v.Type().String(), "solvers.Rule") { // those have settings of their own
+			if !strings.Contains(v.Type().String(), "Rule") && !strings.Contains(v.Type().String(), "Part") && !strings.Contains(v.Type().String(), "Route") { // those have settings of their own
 				out[r.name+"/"+f.Name] = v.Interface()
 			}
 			return nil
@@ -113,6 +113,41 @@ func register(t *testing.T, name string, factory func() Rule) {
 		delete(registry.factory, fold(name))
 		delete(registry.name, fold(name))
 	})
+}
+
+// Every rule that holds others comes back, with all that it holds and values that are not the defaults.
+func TestConfigOfHolders(t *testing.T) {
+	seen := map[string]bool{}
+	for _, s := range []*Solver{
+		Accumulate(3, NewSGD()),
+		WithBase(NewSGD(), func(b *Base) {
+			b.WeightDecay, b.ClipNorm, b.LossScaleFactor, b.GradientAccumulationSteps, b.UseEMA, b.EMAMomentum = .5, 2, 8, 4, true, .5
+			b.ExcludeFromWeightDecay, b.OverwriteWithGradient, b.Constraints, b.KerasStrict = []string{"bias"}, []string{"s*"}, []Rule{NewNonNegative()}, true
+		}),
+		Chain(NewSGD(), NewScale()),
+		EMA(NewAdam(), func(e *EMAOptions) { e.EMAMomentum, e.EMAOverwriteFrequency = .5, 7 }),
+		Lookahead(NewRAdam(), func(l *LookaheadOptions) { l.SyncPeriod, l.SlowStepSize = 3, .25 }),
+		WithLossScale(NewLion(), func(l *LossScale) { l.InitialScale, l.DynamicGrowthSteps = 8, 3 }),
+		MovingAverage(NewSGD(), func(m *MovingAverageOptions) {
+			m.AverageDecay, m.NumUpdates, m.StartStep, m.DynamicDecay = .5, 3, 2, true
+		}),
+		MultiOptimizer(Part{NewSGD(), []string{"w0"}}, Part{NewAdam(), []string{"w1", "w2"}}),
+		OptimizerMap(NewSGD(), Route{"w.*", NewAdam()}, Route{"b", NewLion()}),
+		Restrict(NewMuon(), "w"),
+		SWA(NewSGD(), func(s *SWAOptions) { s.StartAveraging, s.AveragePeriod = 5, 3 }),
+	} {
+		back := again(t, s)
+		require.Equal(t, ruleNames(s), ruleNames(back))
+		name, _, err := classOf(s.rule)
+		require.NoError(t, err)
+		seen[name] = true
+		again(t, WithBase(Lookahead(Accumulate(2, s)), func(b *Base) { b.WeightDecay = .5 }))
+	}
+	for _, h := range holders {
+		require.True(t, seen[h.name], h.name)
+	}
+	_, err := OptimizerBy(func(Param) int { return 0 }, NewSGD()).Config()
+	require.ErrorContains(t, err, "not exported")
 }
 
 func ruleNames(s *Solver) (names []string) {

@@ -82,7 +82,11 @@ func ruleFromMap(config map[string]any, depth int) (Rule, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r, errors.Wrapf(setOptions(name, infos, options, depth), "solvers: %s", name)
+	r, options, err = based(name, r, infos, options, depth)
+	if err == nil {
+		err = setOptions(name, infos, options, depth)
+	}
+	return r, errors.Wrapf(err, "solvers: %s", name)
 }
 
 // ownOptions are the rules whose fields a config sets by their bare names: those of a chain that a registered name stands for, but

@@ -54,8 +54,8 @@ func pairs(model []G.ValueGrad, grads []G.Value) (ps []Pair) {
 	return ps
 }
 
-// every runs a test for each registered name, and for compositions.
-func every(t *testing.T, f func(t *testing.T, dt tensor.Dtype, make func() *Solver)) {
+// everyName runs a test for each registered name, and for compositions.
+func everyName(t *testing.T, f func(t *testing.T, dt tensor.Dtype, make func() *Solver)) {
 	all := map[string]func() *Solver{
 		"scheduled": func() *Solver {
 			s := Chain(NewClipByNorm(1), NewAdamW())
@@ -85,7 +85,7 @@ func every(t *testing.T, f func(t *testing.T, dt tensor.Dtype, make func() *Solv
 
 // Any rule makes the same step statelessly, and the solver and all that it was given stay as they were.
 func TestStatelessIsStateful(t *testing.T) {
-	every(t, func(t *testing.T, dt tensor.Dtype, make func() *Solver) {
+	everyName(t, func(t *testing.T, dt tensor.Dtype, make func() *Solver) {
 		model, grads := toy(dt)
 		s, pure := make(), make()
 		s.warned = true // of the gradient that is missing below
@@ -114,7 +114,7 @@ func TestStatelessIsStateful(t *testing.T) {
 
 // A run that is saved in the middle and loaded into another solver goes on as if nothing had been.
 func TestSaveMidRun(t *testing.T) {
-	every(t, func(t *testing.T, dt tensor.Dtype, make func() *Solver) {
+	everyName(t, func(t *testing.T, dt tensor.Dtype, make func() *Solver) {
 		model, grads := toy(dt)
 		s := make()
 		var file bytes.Buffer

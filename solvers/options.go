@@ -35,11 +35,8 @@ type option struct {
 	check      func(float64) error // of a hyperparameter
 }
 
-// setOptions sets fields of rules by name, as they stand in a config. Names are compared without case, - and _, after
-// optionNames of the optimizer. Of several rules that have one the last gets it, which is the optimizer itself; "adam/epsilon" means one rule's.
-func setOptions(optimizer string, rules []*ruleInfo, options map[string]any, depth int) error {
-	var fields []option
-	var known []string
+// optionsOf are the exported fields of rules.
+func optionsOf(rules []*ruleInfo) (fields []option, err error) {
 	for _, r := range rules {
 		err := exported(reflect.ValueOf(r.rule), func(f reflect.StructField, v reflect.Value) error {
 			o := option{rule: spelling.Fold(r.name), name: spelling.Fold(f.Name), known: spelling.Snake(f.Name), at: v}
@@ -49,12 +46,25 @@ func setOptions(optimizer string, rules []*ruleInfo, options map[string]any, dep
 				}
 			}
 			fields = append(fields, o)
-			known = append(known, spelling.Snake(f.Name))
 			return nil
 		})
 		if err != nil {
-			return err
+			return nil, err
 		}
+	}
+	return fields, nil
+}
+
+// setOptions sets fields of rules by name, as they stand in a config. Names are compared without case, - and _, after
+// optionNames of the optimizer. Of several rules that have one the last gets it, which is the optimizer itself; "adam/epsilon" means one rule's.
+func setOptions(optimizer string, rules []*ruleInfo, options map[string]any, depth int) error {
+	fields, err := optionsOf(rules)
+	if err != nil {
+		return err
+	}
+	var known []string
+	for _, f := range fields {
+		known = append(known, f.known)
 	}
 	from := map[*option]string{}
 	set := func(key, name string, value any) error {
