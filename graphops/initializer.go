@@ -31,8 +31,8 @@ type Initializer struct {
 
 var initializers = []string{"zeros", "ones", "constant", "uniform", "random_uniform", "normal", "random_normal", "truncated_normal"}
 
-// Validate says what is wrong with an initializer: an unknown name, a number that is not finite, High below Low, a deviation below
-// zero. A constant may be any number.
+// Validate says what is wrong with an initializer: an unknown name, a number that is not finite, High below Low, a deviation
+// below zero. A constant may be any number.
 func (i Initializer) Validate() error {
 	for _, x := range []float64{i.Low, i.High, i.Mean, i.StandardDeviation, i.Seed} {
 		if math.IsNaN(x) || math.IsInf(x, 0) {

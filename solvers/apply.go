@@ -74,7 +74,8 @@ type Pair struct {
 }
 
 // ApplyGradients is Step with gradients that are given, and stay as they are. Parameters without one are left out, with one
-// warning of log/slog in the solver's life; that none has one is an error. No pairs at all are no step: nothing is done, and nothing counted.
+// warning of log/slog in the solver's life; that none has one is an error. No pairs at all are no step: nothing is done, and
+// nothing counted.
 func (s *Solver) ApplyGradients(pairs []Pair) error {
 	if len(pairs) == 0 {
 		return s.Err()
@@ -101,8 +102,8 @@ func (s *Solver) leftOut(names []string, grads []gorgonia.Value) {
 }
 
 // StatelessApply computes a step without making it: new values of the parameters and of Variables, of old ones. The solver and
-// everything given stay as they are. state is in the order of Variables (see Weights), params and grads are in that of the model of Build, or of the
-// first step; a gradient may be nil. Hyperparameters other than learning rates are the solver's own.
+// everything given stay as they are. state is in the order of Variables (see Weights), params and grads are in that of the
+// model of Build, or of the first step; a gradient may be nil. Hyperparameters other than learning rates are the solver's own.
 //
 // Each call builds the update anew: for many steps of one model, Step is quicker.
 func (s *Solver) StatelessApply(state, grads, params []gorgonia.Value) (newParams, newState []gorgonia.Value, err error) {

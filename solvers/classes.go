@@ -10,7 +10,8 @@ import (
 )
 
 // holders are the classes of rules that hold others, for configs. They are no optimizers: Names and Lookup do not have them.
-// What they hold is in exported fields of the types Rule, []Rule or map[string]Rule; a Composite's is known before the first step.
+// What they hold is in exported fields of the types Rule, []Rule or map[string]Rule; a Composite's is known before the first
+// step.
 var holders = []preset{
 	{"accumulate", func() Rule { return &accumulate{} }},
 	{"base", func() Rule { return newBase(nil) }},
@@ -59,8 +60,8 @@ func newRule(name string) (r Rule, opts []Option, err error) {
 	return addressable(r), opts, nil
 }
 
-// classOf finds the class of a rule by its type, and makes another rule of it: the class that is called like the type, or else the first
-// registered name whose factory makes such a rule.
+// classOf finds the class of a rule by its type, and makes another rule of it: the class that is called like the type, or else
+// the first registered name whose factory makes such a rule.
 func classOf(r Rule) (name string, fresh Rule, err error) {
 	t := reflect.TypeOf(r)
 	if t == nil {

@@ -29,10 +29,10 @@ const (
 //	{"class": "chain", "rules": [{"class": "clip_by_norm", "max_norm": 1}, {"class": "sgd", "learning_rate": 0.01}],
 //	 "schedules": {"sgd/learning_rate": {"class": "noam", "d_model": 512, "warmup_steps": 4000}}}
 //
-// The options are the exported fields of a rule, in snake case: numbers, truth values, strings, rules, schedules, structs, pointers to these,
-// lists and maps of them. Infinities and NaN, which JSON has not, are "inf", "-inf" and "nan", nil is null. Schedules stand beside the
-// options, since a hyperparameter has a value of its own beneath its schedule. A rule that stands in two places comes back as
-// two.
+// The options are the exported fields of a rule, in snake case: numbers, truth values, strings, rules, schedules, structs,
+// pointers to these, lists and maps of them. Infinities and NaN, which JSON has not, are "inf", "-inf" and "nan", nil is null.
+// Schedules stand beside the options, since a hyperparameter has a value of its own beneath its schedule. A rule that stands
+// in two places comes back as two.
 //
 // Errors: a solver that has a mistake, a rule that is not registered or has a state in fields that are not exported, a
 // function as a rule, as a schedule or in a field, and a hyperparameter that Bind tied to a node.

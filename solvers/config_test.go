@@ -88,7 +88,8 @@ func again(t *testing.T, s *Solver) *Solver {
 	return back
 }
 
-// Every registered solver comes back from its config, through JSON, with values that are not the defaults, alone and within others.
+// Every registered solver comes back from its config, through JSON, with values that are not the defaults, alone and within
+// others.
 func TestConfigOfTheRegistry(t *testing.T) {
 	for _, name := range Names() {
 		t.Run(name, func(t *testing.T) {
@@ -316,6 +317,7 @@ func TestBadConfigs(t *testing.T) {
 		`{"class": …}`:                    {"class": "sgd", "schedules": map[string]any{"lr": .1}},
 		"no schedule is called":           {"class": "sgd", "schedules": map[string]any{"lr": map[string]any{"class": "x"}}},
 		`no hyperparameter is called "b"`: {"class": "sgd", "schedules": map[string]any{"b": map[string]any{"class": "constant", "value": 1}}},
+		"a map[string]interface {}":       {"class": "sgd", "schedules": map[string]any{"lr": map[string]any{"class": loop}}},
 		"must be true or false":           {"class": "sgd", "expanded": 1},
 	} {
 		_, err := FromConfigMap(config)

@@ -16,18 +16,19 @@ import (
 	"optimop/solvers/schedule"
 )
 
-// FromConfigMap makes a solver of a config: its class by name, under the key "class", and its options, as FromConfig understands them. The
-// value of an option that is a rule is a config again, or the name of a class. Classes are the registered names (Register makes
-// more), and those of the rules that hold others: "chain" with rules, "restrict" with rule and names, "accumulate" with rule, n and mean.
-// The key "schedules" has schedules by the names of the hyperparameters (see Solver.Schedule), "expanded" and "skip_missing" are
-// the options of New. See Config for an example. An unknown class or option, a value of another type or out of its range are errors.
-// The config stays as it is, and the solver shares no memory with it.
+// FromConfigMap makes a solver of a config: its class by name, under the key "class", and its options, as FromConfig
+// understands them. The value of an option that is a rule is a config again, or the name of a class. Classes are the
+// registered names (Register makes more), and those of the rules that hold others: "chain" with rules, "restrict" with rule
+// and names, "accumulate" with rule, n and mean. The key "schedules" has schedules by the names of the hyperparameters (see
+// Solver.Schedule), "expanded" and "skip_missing" are the options of New. See Config for an example. An unknown class or
+// option, a value of another type or out of its range are errors. The config stays as it is, and the solver shares no memory
+// with it.
 func FromConfigMap(config map[string]any, opts ...Option) (*Solver, error) {
 	config = maps.Clone(config)
 	for key, opt := range map[string]Option{keyExpanded: Expanded(), keyMissing: SkipMissing()} {
 		on, isBool := config[key].(bool)
 		if _, ok := config[key]; ok && !isBool {
-			return nil, errors.Errorf("solvers: %s is %s; it must be true or false", key, show(config[key]))
+			return nil, errors.Errorf("solvers: %s is %s; it must be true or false", key, convert.Show(config[key]))
 		}
 		delete(config, key)
 		if on {
@@ -36,7 +37,7 @@ func FromConfigMap(config map[string]any, opts ...Option) (*Solver, error) {
 	}
 	schedules, ok := config[keySchedules].(map[string]any)
 	if !ok && config[keySchedules] != nil {
-		return nil, errors.Errorf("solvers: schedules are %s; they must be an object, by names of hyperparameters", show(config[keySchedules]))
+		return nil, errors.Errorf("solvers: schedules are %s; they must be an object, by names of hyperparameters", convert.Show(config[keySchedules]))
 	}
 	delete(config, keySchedules)
 	r, err := ruleFromMap(config, 0)
@@ -50,7 +51,7 @@ func FromConfigMap(config map[string]any, opts ...Option) (*Solver, error) {
 	for _, name := range sortedKeys(schedules) {
 		at, ok := schedules[name].(map[string]any)
 		if !ok {
-			return nil, errors.Errorf(`solvers: the schedule of %s is %s; it must be {"class": …}`, name, show(schedules[name]))
+			return nil, errors.Errorf(`solvers: the schedule of %s is %s; it must be {"class": …}`, name, convert.Show(schedules[name]))
 		}
 		sch, err := schedule.FromConfig(at)
 		if err == nil {
@@ -70,7 +71,7 @@ func ruleFromMap(config map[string]any, depth int) (Rule, error) {
 	}
 	name, ok := config[keyClass].(string)
 	if !ok {
-		return nil, errors.Errorf(`solvers: the config needs a "class", the name of a rule, not %s`, show(config[keyClass]))
+		return nil, errors.Errorf(`solvers: the config needs a "class", the name of a rule, not %s`, convert.Show(config[keyClass]))
 	}
 	options := maps.Clone(config)
 	delete(options, keyClass)
@@ -89,8 +90,8 @@ func ruleFromMap(config map[string]any, depth int) (Rule, error) {
 	return r, errors.Wrapf(err, "solvers: %s", name)
 }
 
-// ownOptions are the rules whose fields a config sets by their bare names: those of a chain that a registered name stands for, but
-// of a rule that holds others only the rule itself, since the others have configs of their own.
+// ownOptions are the rules whose fields a config sets by their bare names: those of a chain that a registered name stands for,
+// but of a rule that holds others only the rule itself, since the others have configs of their own.
 func ownOptions(r Rule) ([]*ruleInfo, error) {
 	_, composite := r.(Composite)
 	if c, ok := r.(*chain); composite || ok && len(c.Rules) == 0 {
@@ -154,23 +155,7 @@ func decode(v any, want reflect.Type, depth int) (reflect.Value, error) {
 var notFinite = map[string]float64{"inf": math.Inf(1), "-inf": math.Inf(-1), "nan": math.NaN()}
 
 func mismatch(v any, want reflect.Type) error {
-	return errors.Errorf("want %s, not %s", article(want.String()), show(v))
-}
-
-// show is a value in a message, which does not follow what may contain itself.
-func show(v any) string {
-	switch x := v.(type) {
-	case nil:
-		return "null"
-	case json.Number:
-		return x.String()
-	case string, bool:
-		return fmt.Sprintf("%#v", v)
-	}
-	if reflect.TypeOf(v).Kind() <= reflect.Complex128 {
-		return fmt.Sprint(v)
-	}
-	return article(reflect.TypeOf(v).String())
+	return errors.Errorf("want %s, not %s", article(want.String()), convert.Show(v))
 }
 
 func canBeNil(t reflect.Type) bool {
@@ -193,7 +178,7 @@ func decodeRule(v any, depth int) (reflect.Value, error) {
 	case Rule:
 		r = addressable(v)
 	default:
-		err = errors.Errorf(`want a rule, {"class": …}, not %s`, show(v))
+		err = errors.Errorf(`want a rule, {"class": …}, not %s`, convert.Show(v))
 	}
 	return reflect.ValueOf(&r).Elem(), err
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"optimop/internal/convert"
 	"optimop/internal/spelling"
 	"optimop/solvers/schedule"
 )
@@ -57,11 +58,13 @@ var kerasBase = []string{"weight_decay", "clipnorm", "global_clipnorm", "clipval
 //
 //	{"module": "keras.optimizers", "class_name": "Adam", "config": {"learning_rate": 0.001, …}, "registered_name": null}
 //
-// The options that the config does not have are Keras' defaults. A learning rate may be a schedule, of Keras' or any other class that package schedule
-// knows. The names of classes are found in any case. A class that Keras has not is a registered name, that of registered_name with or
-// without its package, or class_name: Register takes the place of custom objects. The optimizer's name is of no use here.
+// The options that the config does not have are Keras' defaults. A learning rate may be a schedule, of Keras' or any other
+// class that package schedule knows. The names of classes are found in any case. A class that Keras has not is a registered
+// name, that of registered_name with or without its package, or class_name: Register takes the place of custom objects. The
+// optimizer's name is of no use here.
 //
-// Errors: an unknown class or option, a value that Keras would refuse or could not mean, and functions. The config stays as it is.
+// Errors: an unknown class or option, a value that Keras would refuse or could not mean, and functions. The config stays as it
+// is.
 func FromKerasConfig(config map[string]any, opts ...Option) (*Solver, error) {
 	k := &kerasReader{}
 	r, err := k.read(config, 0)
@@ -129,7 +132,7 @@ func (k *kerasReader) read(v any, depth int) (Rule, error) {
 func kerasObject(v any) (class string, options, object map[string]any, err error) {
 	object, ok := v.(map[string]any)
 	if !ok {
-		return "", nil, nil, errors.Errorf(`want an object, {"class_name": …, "config": …}, not %s`, show(v))
+		return "", nil, nil, errors.Errorf(`want an object, {"class_name": …, "config": …}, not %s`, convert.Show(v))
 	}
 	for _, key := range sortedKeys(object) {
 		if !slices.Contains([]string{kerasName, kerasConfig, kerasRegister, kerasModule, "build_config", "compile_config"}, key) {
@@ -137,7 +140,7 @@ func kerasObject(v any) (class string, options, object map[string]any, err error
 		}
 	}
 	if class, ok = object[kerasName].(string); !ok {
-		return "", nil, nil, errors.Errorf("class_name is %s", show(object[kerasName]))
+		return "", nil, nil, errors.Errorf("class_name is %s", convert.Show(object[kerasName]))
 	}
 	switch c := object[kerasConfig].(type) {
 	case nil:
@@ -145,7 +148,7 @@ func kerasObject(v any) (class string, options, object map[string]any, err error
 	case map[string]any:
 		options = maps.Clone(c)
 	default:
-		return "", nil, nil, errors.Errorf("%s: the config is %s; functions and other objects without options cannot be read", class, show(c))
+		return "", nil, nil, errors.Errorf("%s: the config is %s; functions and other objects without options cannot be read", class, convert.Show(c))
 	}
 	return class, options, object, nil
 }
@@ -225,13 +228,13 @@ func (k *kerasReader) lossScale(options map[string]any, depth int) (Rule, error)
 	for _, key := range kerasBase {
 		switch v := options[key]; {
 		case v != nil && v != false && key != "ema_momentum":
-			return nil, errors.Errorf("%s: %s is %s: that is an option of inner_optimizer", class, key, show(v))
+			return nil, errors.Errorf("%s: %s is %s: that is an option of inner_optimizer", class, key, convert.Show(v))
 		default:
 			delete(options, key)
 		}
 	}
 	if dynamic, ok := options["dynamic"]; ok && dynamic != true {
-		return nil, errors.Errorf("%s: dynamic is %s: use loss_scale_factor of the optimizer instead", class, show(dynamic))
+		return nil, errors.Errorf("%s: dynamic is %s: use loss_scale_factor of the optimizer instead", class, convert.Show(dynamic))
 	}
 	delete(options, "dynamic")
 	delete(options, "name")
@@ -266,7 +269,7 @@ func (k *kerasReader) multi(options map[string]any, depth int) (Rule, error) {
 	}
 	of, ok := routes["optimizer_map"].(map[string]any)
 	if !ok && routes["optimizer_map"] != nil {
-		return nil, errors.Errorf("MultiOptimizer: optimizer_map is %s", show(routes["optimizer_map"]))
+		return nil, errors.Errorf("MultiOptimizer: optimizer_map is %s", convert.Show(routes["optimizer_map"]))
 	}
 	for _, pattern := range sortedKeys(of) {
 		r, err := part(of[pattern])

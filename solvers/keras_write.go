@@ -1,6 +1,7 @@
 package solvers
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"reflect"
@@ -14,13 +15,14 @@ import (
 	"optimop/solvers/schedule"
 )
 
-// KerasConfig is the solver as Keras 3 serializes an optimizer, for keras.optimizers.deserialize; see FromKerasConfig. There are
-// such configs of the registered names of the family keras, also in a Base, in an OptimizerMap (Keras' MultiOptimizer) and in a LossScale, with
-// Keras' schedules of the learning rate; and of rules of your own that are registered, whose class Python then has to know.
-// Numbers are json.Number: as JSON, a float64 of 1 is 1.0, which Keras does not take for an integer.
+// KerasConfig is the solver as Keras 3 serializes an optimizer, for keras.optimizers.deserialize; see FromKerasConfig. There
+// are such configs of the registered names of the family keras, also in a Base, in an OptimizerMap (Keras' MultiOptimizer) and
+// in a LossScale, with Keras' schedules of the learning rate; and of rules of your own that are registered, whose class Python
+// then has to know. Numbers are json.Number: as JSON, a float64 of 1 is 1.0, which Keras does not take for an integer.
 //
-// Errors: what Keras has not, or has with other numbers, such as an Adam without EpsilonHat (see the registered names of keras/), constraints and exclusions,
-// which Keras keeps elsewhere, and all that Config refuses. A KerasStrict is left out: Keras always is.
+// Errors: what Keras has not, or has with other numbers, such as an Adam without EpsilonHat (see the registered names of
+// keras/), constraints and exclusions, which Keras keeps elsewhere, and all that Config refuses. A KerasStrict is left out:
+// Keras always is.
 func (s *Solver) KerasConfig() (map[string]any, error) {
 	if err := s.settle(); err != nil {
 		return nil, err
@@ -124,14 +126,16 @@ func (k *kerasWriter) lossScale(r *LossScale, base *Base) (map[string]any, error
 	only := newLossScale(r.Rule)
 	only.InitialScale, only.DynamicGrowthSteps = r.InitialScale, r.DynamicGrowthSteps
 	if !reflect.DeepEqual(only, r) || base != nil {
-		return nil, errors.New("LossScaleOptimizer has neither other factors than 2 and 0.5, nor a lowest scale, nor options of the base class around it")
+		return nil, errors.New("LossScaleOptimizer has neither other factors than 2 and 0.5, nor a lowest scale, " +
+			"nor options of the base class around it")
 	}
 	inner, err := k.write(r.Rule, nil)
 	if err != nil {
 		return nil, err
 	}
 	scale, err := kerasNumber(r.InitialScale)
-	return object("LossScaleOptimizer", map[string]any{"inner_optimizer": inner, "initial_scale": scale, "dynamic_growth_steps": r.DynamicGrowthSteps}), err
+	config := map[string]any{"inner_optimizer": inner, "initial_scale": scale, "dynamic_growth_steps": r.DynamicGrowthSteps}
+	return object("LossScaleOptimizer", config), err
 }
 
 // optimizer is the config of a rule that is not made of others, of which the solver's own is known.
@@ -299,24 +303,23 @@ func kerasBaseConfig(b *Base) (map[string]any, error) {
 	return config, err
 }
 
-// kerasSchedules are the schedules of Keras: their names there and here, their options by Keras' names with ours, and what
-// others of ours must be.
+// kerasSchedules are the schedules of Keras: their names, the names that Keras gives to their objects, and their options, with
+// ours where it has another name.
 var kerasSchedules = []struct {
 	name, title string
 	options     map[string]string
 }{
-	{"ExponentialDecay", "ExponentialDecay", map[string]string{"initial_learning_rate": "initial", "decay_steps": "decay_steps", "decay_rate": "decay_rate",
-		"staircase": "staircase"}},
-	{"PiecewiseConstantDecay", "PiecewiseConstant", map[string]string{"boundaries": "boundaries", "values": "values"}},
-	{"PolynomialDecay", "PolynomialDecay", map[string]string{"initial_learning_rate": "initial", "decay_steps": "decay_steps", "end_learning_rate": "end",
-		"power": "power", "cycle": "cycle"}},
-	{"InverseTimeDecay", "InverseTimeDecay", map[string]string{"initial_learning_rate": "initial", "decay_steps": "decay_steps", "decay_rate": "decay_rate",
-		"staircase": "staircase"}},
-	{"CosineDecay", "CosineDecay", map[string]string{"initial_learning_rate": "initial", "decay_steps": "decay_steps", "alpha": "alpha",
-		"warmup_target": "warmup_target", "warmup_steps": "warmup_steps"}},
-	{"CosineDecayRestarts", "SGDRDecay", map[string]string{"initial_learning_rate": "initial", "first_decay_steps": "first_decay_steps", "t_mul": "t_mul",
-		"m_mul": "m_mul", "alpha": "alpha"}},
+	{"ExponentialDecay", "ExponentialDecay", map[string]string{initialRate: "initial", "decay_steps": "", "decay_rate": "", "staircase": ""}},
+	{"PiecewiseConstantDecay", "PiecewiseConstant", map[string]string{"boundaries": "", "values": ""}},
+	{"PolynomialDecay", "PolynomialDecay", map[string]string{initialRate: "initial", "decay_steps": "", "end_learning_rate": "end",
+		"power": "", "cycle": ""}},
+	{"InverseTimeDecay", "InverseTimeDecay", map[string]string{initialRate: "initial", "decay_steps": "", "decay_rate": "", "staircase": ""}},
+	{"CosineDecay", "CosineDecay", map[string]string{initialRate: "initial", "decay_steps": "", "alpha": "", "warmup_target": "",
+		"warmup_steps": ""}},
+	{"CosineDecayRestarts", "SGDRDecay", map[string]string{initialRate: "initial", "first_decay_steps": "", "t_mul": "", "m_mul": "", "alpha": ""}},
 }
+
+const initialRate = "initial_learning_rate"
 
 // kerasSchedule is a schedule as Keras serializes it.
 func kerasSchedule(s schedule.Schedule) (map[string]any, error) {
@@ -330,6 +333,7 @@ func kerasSchedule(s schedule.Schedule) (map[string]any, error) {
 		}
 		of := map[string]any{"name": k.title}
 		for theirs, ours := range k.options {
+			ours = cmp.Or(ours, theirs)
 			if n, ok := config[ours].(float64); ok && strings.HasSuffix(theirs, "_steps") && n == math.Trunc(n) {
 				of[theirs] = int64(n)
 			} else if of[theirs], err = kerasOption(config[ours]); err != nil {

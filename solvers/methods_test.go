@@ -231,7 +231,8 @@ func TestBuild(t *testing.T) {
 	require.Empty(t, none.store.States())
 }
 
-// The order of Keras' apply: no pairs are no step, pairs without gradients are left out with one warning, none at all is an error.
+// The order of Keras' apply: no pairs are no step, pairs without gradients are left out with one warning, none at all is an
+// error.
 func TestApplyGradients(t *testing.T) {
 	var log strings.Builder
 	old := slog.Default()

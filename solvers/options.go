@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"optimop/internal/convert"
 	"optimop/internal/spelling"
 	"optimop/internal/suggest"
 )
@@ -102,7 +103,7 @@ func setOptions(optimizer string, rules []*ruleInfo, options map[string]any, dep
 		}
 		pair, err := decode(options[key], reflect.TypeFor[[]float64](), depth)
 		if err != nil || pair.Len() != 2 {
-			return &OptionError{Option: key, Problem: "want two numbers, not " + show(options[key])}
+			return &OptionError{Option: key, Problem: "want two numbers, not " + convert.Show(options[key])}
 		}
 		for i, b := range pair.Interface().([]float64) {
 			if err := set(key, fmt.Sprint(rule, "beta", i+1), b); err != nil {

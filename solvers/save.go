@@ -41,8 +41,8 @@ func (s *Solver) Save(w io.Writer) error {
 	return errors.Wrap(safetensors.Write(w, tensors, map[string]string{"format": format}), "solvers: Save")
 }
 
-// Load reads what Save wrote, into the same variables: Build makes them first. All that is missing, unexpected, of another dtype or shape,
-// or illegal is listed in one error, and then nothing is changed.
+// Load reads what Save wrote, into the same variables: Build makes them first. All that is missing, unexpected, of another
+// dtype or shape, or illegal is listed in one error, and then nothing is changed.
 func (s *Solver) Load(r io.Reader) error {
 	if err := s.Err(); err != nil {
 		return err

@@ -12,8 +12,8 @@ import (
 )
 
 // Variables are what the solver remembers between steps, in a stable order: the global step, the learning rates that are
-// numbers and not schedules, and then counters and slots as Build, or the first step, made them, and those of AddVariable. There are none before.
-// Other hyperparameters are no variables: Config has them.
+// numbers and not schedules, and then counters and slots as Build, or the first step, made them, and those of AddVariable.
+// There are none before. Other hyperparameters are no variables: Config has them.
 func (s *Solver) Variables() (all []*graphops.State) {
 	if s.Err() != nil {
 		return nil
@@ -47,9 +47,9 @@ func (s *Solver) Weights() (values []gorgonia.Value, err error) {
 	return values, s.Err()
 }
 
-// SetWeights gives Variables other values, which are copied: one for each, of its dtype and shape, in their order. Another number of
-// them, a value that does not fit, or that is illegal for a counter or a learning rate, is an error, and then nothing is
-// changed. Before Build there is nothing to set.
+// SetWeights gives Variables other values, which are copied: one for each, of its dtype and shape, in their order. Another
+// number of them, a value that does not fit, or that is illegal for a counter or a learning rate, is an error, and then
+// nothing is changed. Before Build there is nothing to set.
 func (s *Solver) SetWeights(values []gorgonia.Value) error {
 	vars, err := s.accept(values)
 	if err != nil {
@@ -83,8 +83,9 @@ func (s *Solver) accept(values []gorgonia.Value) ([]*graphops.State, error) {
 	return vars, nil
 }
 
-// AddVariable makes a variable of the solver's, which is saved and reset with the others: float32 or float64, of any shape, with any first
-// values. A name that something else has is an error. For those of a rule, see Builder.Slot and Builder.Variable.
+// AddVariable makes a variable of the solver's, which is saved and reset with the others: float32 or float64, of any shape,
+// with any first values. A name that something else has is an error. For those of a rule, see Builder.Slot and
+// Builder.Variable.
 func (s *Solver) AddVariable(name string, dt tensor.Dtype, shape tensor.Shape, first graphops.Initializer) (*graphops.State, error) {
 	return s.variable(name, "", dt, shape, first)
 }
@@ -112,9 +113,9 @@ func (s *Solver) AddVariableFromReference(of gorgonia.ValueGrad, name string, fi
 	return made[0][0], nil
 }
 
-// AddOptimizerVariables makes variables for each of some parameters, under each of some names: made[i][k] is names[i] of model[k].
-// They are made parameter by parameter. There is one initializer for each name, or one for all; none means zeros. Either all are
-// made or none.
+// AddOptimizerVariables makes variables for each of some parameters, under each of some names: made[i][k] is names[i] of
+// model[k]. They are made parameter by parameter. There is one initializer for each name, or one for all; none means zeros.
+// Either all are made or none.
 func (s *Solver) AddOptimizerVariables(model []gorgonia.ValueGrad, names []string, first ...graphops.Initializer) (made [][]*graphops.State, err error) {
 	if len(first) == 0 {
 		first = make([]graphops.Initializer, 1)
