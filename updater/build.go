@@ -38,7 +38,7 @@ func (u *Updater) build() (*gorgonia.Node, error) {
 			return nil, err
 		}
 	}
-	return graphops.Commit(b.updates, append(b.opts, graphops.After(b.after...), graphops.Label(u.label))...)
+	return graphops.Commit(b.updates, append(b.opts, graphops.Aside(u.stats.store), graphops.After(b.after...), graphops.Label(u.label))...)
 }
 
 // graph is that of the losses.
