@@ -110,7 +110,8 @@ func (r *reference) baseRate(losses []lossOf) float64 {
 			if slices.Contains(l.vars, i) {
 				all = append(all, i)
 			}
-			use[r.optimizerKey(i)] = use[r.optimizerKey(i)] || l.has(i) || slices.Contains(l.vars, i) && r.l2(i) != 0 && r.cfg["decouple_constraints"] != true
+			penalized := slices.Contains(l.vars, i) && r.l2(i) != 0 && r.cfg["decouple_constraints"] != true
+			use[r.optimizerKey(i)] = use[r.optimizerKey(i)] || l.has(i) || penalized
 		}
 	}
 	all = slices.DeleteFunc(all, func(i int) bool { return !use[r.optimizerKey(i)] })
@@ -130,7 +131,8 @@ func (l lossOf) has(i int) bool {
 // optimizerKey is the same for variables that share an optimizer.
 func (r *reference) optimizerKey(i int) string {
 	n, mean := max(1, r.number(i, "accum_grad_multiple_step")), r.number(i, "gradient_accumulation_steps")
-	return fmt.Sprint(r.complete(r.of(i, "optimizer")), number(r.of(i, "learning_rate_multiplier"), 1), number(r.of(i, "weight_decay_multiplier"), 1), n, mean)
+	rate, decay := number(r.of(i, "learning_rate_multiplier"), 1), number(r.of(i, "weight_decay_multiplier"), 1)
+	return fmt.Sprint(r.complete(r.of(i, "optimizer")), rate, decay, n, mean)
 }
 
 func (r *reference) rateOf(o refOptimizer) float64 {
