@@ -103,15 +103,18 @@ func (b *Builder) meet(r Rule) (*ruleInfo, error) {
 	if !b.trial {
 		return nil, errors.Errorf("solvers: a %T was made within Apply: make it once, where the rule that runs it is made", r)
 	}
-	info, err := describe(r, b.s.rules)
-	if err == nil {
-		err = info.validate()
-	}
+	rules, err := walk(r, slices.Clone(b.s.rules)) // of a Composite also those that it lists: see HyperOf
 	if err != nil {
 		return nil, err
 	}
+	info := rules[len(b.s.rules)]
+	for _, added := range rules[len(b.s.rules):] {
+		if err := added.validate(); err != nil {
+			return nil, err
+		}
+	}
 	b.met[info] = true
-	b.s.rules = append(b.s.rules, info)
+	b.s.rules = rules
 	return info, nil
 }
 
