@@ -60,6 +60,10 @@ func Label(name func(target *gorgonia.Node) string) CommitOpt {
 // From tells which store owns the state nodes among the leaves.
 func From(s *Store) CommitOpt { return func(c *commitConfig) { c.store = s } }
 
+// Aside tells of a second store, whose states are written without being operands of the optim op. It is for numbers that
+// are only looked at after a run: for a machine each operand has its cost, also in runs in which When leaves the number alone.
+func Aside(s *Store) CommitOpt { return func(c *commitConfig) { c.aside = s } }
+
 // Commit adds updates to the graph as one operation. A machine that runs it computes every new value from the old values of
 // everything and then writes all of them, last: the loss, and whatever else was built before the commit, is of the old
 // values, and a run that fails before that has changed nothing. The node's value is a float64 scalar, the number of
@@ -107,7 +111,16 @@ func Commit(updates []Update, opts ...CommitOpt) (op *gorgonia.Node, err error) 
 		return nil, err
 	}
 	lead = slices.Concat(lead, visible, c.after)
-	kids := slices.Concat(lead, p.leaves)
+	for i, n := range p.leaves {
+		if c.aside.of(n) == nil {
+			o.given = append(o.given, i)
+		}
+	}
+	kids := slices.Clone(lead)
+	for _, i := range o.given {
+		kids = append(kids, p.leaves[i])
+	}
+	o.values = make([]gorgonia.Value, len(p.leaves))
 	name := "optim op"
 	for _, l := range labels {
 		if l != "" {
@@ -201,7 +214,9 @@ func (o *updateOp) Do(...gorgonia.Value) (gorgonia.Value, error) { return gorgon
 type commitOp struct {
 	op
 	plan     *Plan
-	skip     int // operands before the leaves
+	skip     int              // operands before the leaves
+	given    []int            // leaves that are operands
+	values   []gorgonia.Value // by leaf, in a run
 	node     *gorgonia.Node
 	count    int
 	training bool
@@ -225,7 +240,12 @@ func (o *commitOp) Do(in ...gorgonia.Value) (v gorgonia.Value, err error) {
 		return nil, errors.New("graphops: the optim op runs in evaluation mode: a machine with gorgonia.EvalMode was built over it; " +
 			"evaluate with graphops.NewEvalMachine, or over a subgraph without the optim op")
 	default:
-		if err := o.plan.Run(in[o.skip:]); err != nil {
+		for k, i := range o.given {
+			o.values[i] = in[o.skip+k]
+		}
+		err := o.plan.Run(o.values)
+		clear(o.values)
+		if err != nil {
 			return nil, err
 		}
 		if o.plan.wrote() {

@@ -293,3 +293,29 @@ func TestVisibleNodes(t *testing.T) {
 	require.Equal(t, G.Nodes{w, d}, children(g.ByName("sgd(w)")[0]))
 	require.Contains(t, g.ToDot(), "sgd")
 }
+
+// States that are aside are written, read as expressions, conditional, and no operands; in both hosts.
+func TestAside(t *testing.T) {
+	for _, opts := range [][]CommitOpt{nil, {Expanded()}} {
+		g, s, aside := G.NewGraph(), NewStore(), NewStore()
+		w := G.NewScalar(g, G.Float64, G.WithName("w"), G.WithValue(1.0))
+		step := must(must(s.Counter("step")).Node(g))
+		st := must(aside.Slot("sum", "", tensor.Float64, nil, 10))
+		sum := must(st.Node(g))
+		even := ScalarOf(step).Div(Const(2)).Floor().Mul(Const(2)).Equal(ScalarOf(step))
+		op := must(Commit([]Update{{w, Of(w).Add(Const(1))}, {step, ScalarOf(step).Add(Const(1))}, {sum, ScalarOf(sum).Add(ScalarOf(w))}},
+			append(opts, From(s), Aside(aside), When(even, sum))...))
+		if opts == nil {
+			require.NotContains(t, children(op), sum)
+		}
+		vm := must(NewMachine(op))
+		for _, want := range []float64{11, 11, 14} {
+			require.NoError(t, vm.RunAll())
+			require.Equal(t, want, float64(*must(st.Value()).(*G.F64)))
+		}
+		require.NoError(t, G.Let(sum, 5.0)) // another value is taken over
+		require.NoError(t, vm.RunAll())
+		require.NoError(t, vm.RunAll())
+		require.Equal(t, 10.0, float64(*must(st.Value()).(*G.F64)))
+	}
+}

@@ -26,12 +26,12 @@ func newLeaf(n *gorgonia.Node, st *State) leaf {
 	return leaf{node: n, state: st, dt: dt, shape: n.Shape(), float: dt == tensor.Float32 || dt == tensor.Float64, typ: kernelType(dt)}
 }
 
-// settle finds the elements of a slot for all runs until the store makes another node. Their memory is the store's for good, so
+// settle finds the elements of a slot for all runs until its store makes another node. Their memory is the store's for good, so
 // that each run only has to see that no value was let to the slot's one node. To look at all of thousands of tensors costs more
 // than to bind the rest.
-func (l *leaf) settle() {
+func (l *leaf) settle(of *Store) {
 	l.slot, l.found = nil, kernel.Array{}
-	if s := l.state; s != nil && s.kind == Slot && len(s.nodes) == 1 && l.direct(s.value, &l.found) {
+	if s := l.state; s != nil && s.store == of && s.kind == Slot && len(s.nodes) == 1 && l.direct(s.value, &l.found) {
 		l.slot = s.value.(*tensor.Dense)
 	}
 }

@@ -1,6 +1,7 @@
 package graphops
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -41,6 +42,7 @@ type Plan struct {
 
 type planConfig struct {
 	store  *Store
+	aside  *Store
 	when   []condition
 	refuse []refusal
 	before []func() error
@@ -72,7 +74,7 @@ func compile(updates []Update, c planConfig) (*Plan, error) {
 		return nil, err
 	}
 	for _, n := range p.leaves {
-		p.want = append(p.want, newLeaf(n, c.store.of(n)))
+		p.want = append(p.want, newLeaf(n, cmp.Or(c.store.of(n), c.aside.of(n))))
 	}
 	p.store, p.changes = c.store, -1
 	p.prog = b.Program(stores, gorgonia.WhichBLAS())
@@ -224,7 +226,7 @@ func (p *Plan) Run(values []gorgonia.Value) error {
 	}
 	if s := p.store; s != nil && s.changes != p.changes {
 		for i := range p.want {
-			p.want[i].settle()
+			p.want[i].settle(s)
 		}
 		p.changes = s.changes
 	}

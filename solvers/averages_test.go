@@ -142,7 +142,7 @@ func TestUseAveragesRefuses(t *testing.T) {
 		"unknown":      {s, []G.ValueGrad{vec("c", []float64{1}, nil)}, "none of the parameters has an average"},
 		"nil":          {s, []G.ValueGrad{a, nil}, "parameter 1 is nil"},
 		"no value":     {s, []G.ValueGrad{a, &pair{"b", nil, nil}}, `"b" has no value`},
-		"shape":        {s, []G.ValueGrad{a, vec("b", []float64{1, 2}, nil)}, `parameter "b" is float64 of shape (2), its average float64 of shape (1)`},
+		"shape":        {s, []G.ValueGrad{a, vec("b", []float64{1, 2}, nil)}, `"b" is float64 of shape (2), its average float64 of shape (1)`},
 		"dtype":        {s, []G.ValueGrad{a, &pair{"b", random(tensor.Float32, 1, 1), nil}}, `parameter "b" is float32`},
 		"other locked": {locked, []G.ValueGrad{a}, "busy"},
 		"broken":       {ema1(sgd(-1), .5, 0), []G.ValueGrad{a}, "learning_rate is -1"},
@@ -179,7 +179,8 @@ func TestAssignAverages(t *testing.T) {
 	f := &goldenFile{}
 	f.Problem.Params = constant([]float64{1, 1}, nil).Problem.Params
 	f.Problem.Gradient, f.Problem.Scale = "quadratic", []float64{1, 1}
-	everyHost(t, f, func() *Solver { return ema1(sgd(.1), .9, 0) }, 2, func(what string, tol float64, s *Solver, step int, params []G.Value) {
+	fit := func() *Solver { return ema1(sgd(.1), .9, 0) }
+	everyHost(t, f, fit, 2, func(what string, tol float64, s *Solver, step int, params []G.Value) {
 		if step == 2 {
 			require.InDeltaSlice(t, []float64{.81, .81}, floats(params...), tol, what)
 			require.NoError(t, s.AssignAverages(&pair{"w0", params[0], nil}))

@@ -109,7 +109,7 @@ func ExampleSolver_ScaleLoss() {
 	}
 	// Output:
 	// loss 64 w 8 next scale 2.1267647932558654e+37 <nil>
-	// loss 64 w 4 next scale 2.1267647932558654e+37 <nil>
-	// loss 16 w 2 next scale 2.1267647932558654e+37 <nil>
-	// loss 4 w 1 next scale 2.1267647932558654e+37 <nil>
+	// loss 64 w 8 next scale 1.0633823966279327e+37 <nil>
+	// loss 64 w 4 next scale 1.0633823966279327e+37 <nil>
+	// loss 16 w 2 next scale 1.0633823966279327e+37 <nil>
 }

@@ -136,7 +136,29 @@ func (r *ruleInfo) apply(b *Builder, in []Step) (out []Step, err error) {
 	for i, s := range in {
 		in[i].Value, in[i].Delta = spread(s, s.Value), spread(s, s.Delta)
 	}
-	return r.rule.Apply(b, in)
+	given := map[*gorgonia.Node]bool{}
+	for _, s := range in {
+		given[s.Param.Node] = true
+	}
+	if out, err = r.rule.Apply(b, in); err != nil {
+		return nil, err
+	}
+	return out, onceEach(out, given)
+}
+
+// onceEach checks that steps are of given parameters, and not two of one, of which only one could be made.
+func onceEach(out []Step, given map[*gorgonia.Node]bool) error {
+	for _, s := range out {
+		left, known := given[s.Param.Node]
+		switch {
+		case !known:
+			return errors.Errorf("a rule returned a step for %q, which it was not given", s.Param.Name)
+		case !left:
+			return errors.Errorf("a rule returned two steps for %q", s.Param.Name)
+		}
+		given[s.Param.Node] = false
+	}
+	return nil
 }
 
 // spread gives a scalar, as the delta of a rule that sets the value outright, the form of the parameter.

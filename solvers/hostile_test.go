@@ -210,3 +210,21 @@ type direct struct{ Rate float64 }
 func (d *direct) Apply(b *Builder, in []Step) ([]Step, error) {
 	return b.Each(in, func(s Step) Expr { return s.Delta.Mul(graphops.Const(d.Rate)) })
 }
+
+// A rule returns a step at most once for each parameter that it was given, also where it runs for some of them.
+func TestStepsThatRulesReturn(t *testing.T) {
+	model := []G.ValueGrad{&pair{"a", G.NewF64(1), G.NewF64(1)}, &pair{"b", G.NewF64(1), G.NewF64(1)}}
+	var all []Step
+	for want, rule := range map[string]RuleFunc{
+		`two steps for "a"`:                      func(_ *Builder, in []Step) ([]Step, error) { return append(in[:1:1], in[0]), nil },
+		`a step for "b", which it was not given`: func(*Builder, []Step) ([]Step, error) { return all, nil },
+		`a step for "", which it was not given`:  func(*Builder, []Step) ([]Step, error) { return make([]Step, 1), nil },
+	} {
+		s := New(RuleFunc(func(b *Builder, in []Step) ([]Step, error) {
+			all = in
+			return b.Partly(in, func(p Param) bool { return p.Name == "a" }, func(some []Step) ([]Step, error) { return b.Run(rule, some) })
+		}))
+		require.ErrorContains(t, s.Step(model), want)
+	}
+	require.Equal(t, 1., model[0].Value().Data())
+}

@@ -314,10 +314,6 @@ func (s *Solver) build(b *build, in []Step) (*build, error) {
 	if len(in) == 0 {
 		return nil, errors.New("solvers: there is nothing to train")
 	}
-	given := map[*gorgonia.Node]bool{}
-	for _, st := range in {
-		given[st.Param.Node] = true
-	}
 	out, err := (&Builder{build: b}).Run(s.rule, in)
 	if err != nil {
 		return nil, err
@@ -341,9 +337,6 @@ func (s *Solver) build(b *build, in []Step) (*build, error) {
 		return nil, errors.New("solvers: the rules returned no step for any parameter")
 	}
 	for _, st := range out {
-		if !given[st.Param.Node] {
-			return nil, errors.Errorf("solvers: a rule returned a step for %q, which it was not given", st.Param.Name)
-		}
 		b.updates = append(b.updates, graphops.Update{Target: st.Param.Node, Value: st.Value.Sub(st.Delta)})
 	}
 	return b, b.countStep()

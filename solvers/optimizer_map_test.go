@@ -105,7 +105,8 @@ func TestRoutes(t *testing.T) {
 // Every child counts its own steps: none without parameters, and none in a step without theirs. One object is one child.
 func TestOptimizerMapCounts(t *testing.T) {
 	shared := counting(.1)
-	s := New(OptimizerMap(counting(.1), Route{"a", counting(.1)}, Route{"b", shared}, Route{"c", shared}, Route{"nobody", counting(.1)}), SkipMissing())
+	byName := OptimizerMap(counting(.1), Route{"a", counting(.1)}, Route{"b", shared}, Route{"c", shared}, Route{"nobody", counting(.1)})
+	s := New(byName, SkipMissing())
 	names := []string{"adam", "adam#2", "adam#3", "adam#4"} // a, shared, nobody, default
 	a, b, c, d := &pair{"a", G.NewF64(1), nil}, &pair{"b", G.NewF64(1), nil}, &pair{"c", G.NewF64(1), nil}, &pair{"d", G.NewF64(1), nil}
 	step := func(ps ...*pair) {
@@ -141,7 +142,8 @@ func TestMultiOptimizer(t *testing.T) {
 		require.Equal(t, []float64{float64(step)}, counts(t, s, "adam"), what)
 	})
 	overlap := func() *Solver {
-		return MultiOptimizer(Part{counting(.1), []string{"c", "b", "a"}}, Part{NewSGDW(func(s *SGDW) { s.LearningRate, s.WeightDecay = 1, .5 }), []string{"b"}})
+		decaying := NewSGDW(func(s *SGDW) { s.LearningRate, s.WeightDecay = 1, .5 })
+		return MultiOptimizer(Part{counting(.1), []string{"c", "b", "a"}}, Part{decaying, []string{"b"}})
 	}
 	everyHost(t, f, overlap, 1, func(what string, tol float64, s *Solver, step int, params []G.Value) {
 		require.InDeltaSlice(t, []float64{.9, 1.9*.5 - 1, 2.9}, floats(params...), tol, what) // the decay sees the first step

@@ -25,6 +25,8 @@ func TestRangerIsComposed(t *testing.T) {
 
 // What gradients become, by shape.
 func TestCentralizeGradients(t *testing.T) {
+	last := func(c *CentralizeGradients) { c.KeepLast = true }
+	conv := func(c *CentralizeGradients) { c.ConvOnly = true }
 	for name, c := range map[string]struct {
 		options func(*CentralizeGradients)
 		shape   []int
@@ -32,16 +34,16 @@ func TestCentralizeGradients(t *testing.T) {
 	}{
 		"vector":          {nil, []int{4}, []float64{1, 2, 3, 6}, []float64{1, 2, 3, 6}},
 		"matrix":          {nil, []int{2, 2}, []float64{1, 2, 3, 6}, []float64{-.5, .5, -1.5, 1.5}},
-		"keep last":       {func(c *CentralizeGradients) { c.KeepLast = true }, []int{2, 2}, []float64{1, 2, 3, 6}, []float64{-1, -2, 1, 2}},
-		"conv only":       {func(c *CentralizeGradients) { c.ConvOnly = true }, []int{2, 1, 2}, []float64{1, 2, 3, 6}, []float64{1, 2, 3, 6}},
-		"conv":            {func(c *CentralizeGradients) { c.ConvOnly = true }, []int{2, 1, 1, 2}, []float64{1, 2, 3, 6}, []float64{-.5, .5, -1.5, 1.5}},
+		"keep last":       {last, []int{2, 2}, []float64{1, 2, 3, 6}, []float64{-1, -2, 1, 2}},
+		"conv only":       {conv, []int{2, 1, 2}, []float64{1, 2, 3, 6}, []float64{1, 2, 3, 6}},
+		"conv":            {conv, []int{2, 1, 1, 2}, []float64{1, 2, 3, 6}, []float64{-.5, .5, -1.5, 1.5}},
 		"row":             {nil, []int{1, 4}, []float64{1, 2, 3, 6}, []float64{-2, -1, 0, 3}},
 		"column":          {nil, []int{4, 1}, []float64{1, 2, 3, 6}, []float64{1, 2, 3, 6}},
-		"row, keep last":  {func(c *CentralizeGradients) { c.KeepLast = true }, []int{1, 4}, []float64{1, 2, 3, 6}, []float64{1, 2, 3, 6}},
+		"row, keep last":  {last, []int{1, 4}, []float64{1, 2, 3, 6}, []float64{1, 2, 3, 6}},
 		"rank 3":          {nil, []int{2, 2, 1}, []float64{1, 2, 3, 6}, []float64{-.5, .5, -1.5, 1.5}},
 		"nothing at all":  {nil, []int{0, 3}, nil, nil},
 		"one element":     {nil, []int{1, 1}, []float64{5}, []float64{5}},
-		"keep last, cube": {func(c *CentralizeGradients) { c.KeepLast = true }, []int{1, 2, 2}, []float64{1, 2, 3, 6}, []float64{-1, -2, 1, 2}},
+		"keep last, cube": {last, []int{1, 2, 2}, []float64{1, 2, 3, 6}, []float64{-1, -2, 1, 2}},
 	} {
 		if c.g == nil {
 			w := tensor.New(tensor.Of(tensor.Float64), tensor.WithShape(c.shape...))

@@ -97,7 +97,7 @@ func TestBadRules(t *testing.T) {
 			in[0].Param.Node = G.NewScalar(G.NewGraph(), G.Float64, G.WithName("stranger"))
 			return in, nil
 		},
-		"updated twice":               func(b *Builder, in []Step) ([]Step, error) { return append(in, in[0]), nil },
+		"two steps for":               func(b *Builder, in []Step) ([]Step, error) { return append(in, in[0]), nil },
 		"zero Expr":                   func(b *Builder, in []Step) ([]Step, error) { in[0].Delta = Expr{}; return in, nil },
 		"no hyperparameter is called": func(b *Builder, in []Step) ([]Step, error) { b.Hyper("x"); return in, nil },
 		"a rule is nil":               func(b *Builder, in []Step) ([]Step, error) { return b.Run(nil, in) },

@@ -139,8 +139,9 @@ func TestWrapperNumbers(t *testing.T) {
 		"moving average after 6 updates": {f: pulled(1), solver: func() *Solver { // 7/16
 			return moving(sgd(1), func(o *MovingAverageOptions) { o.NumUpdates = 6 })
 		}, avg: each(.4375, -.371093750)},
-		"swa of all": {f: constant([]float64{1}, []float64{.1}, []float64{2}, []float64{.1}), solver: func() *Solver { return swa1(sgd(1), 0, 1) },
-			w: map[int][]float64{3: {.7, 1.7}}, avg: map[int][]float64{3: {.8, 1.8}}},
+		"swa of all": {f: constant([]float64{1}, []float64{.1}, []float64{2}, []float64{.1}),
+			solver: func() *Solver { return swa1(sgd(1), 0, 1) },
+			w:      map[int][]float64{3: {.7, 1.7}}, avg: map[int][]float64{3: {.8, 1.8}}},
 		"swa": {f: pulled(1), solver: func() *Solver { return swa1(sgd(.1), 2, 3) }, w: each(.9, .8, .7, .6, .5, .4, .3, .2, .1, 0),
 			avg: map[int][]float64{1: nil, 2: nil, 3: {.7}, 4: {.7}, 5: {.7}, 6: {.55}, 7: {.55}, 8: {.55}, 9: {.4}, 10: {.4}}},
 		"ema": {f: square(), solver: func() *Solver { return ema1(sgd(1), .9, 3) },

@@ -21,6 +21,7 @@ type built struct {
 	updates []graphops.Update
 	opts    []graphops.CommitOpt
 	after   gorgonia.Nodes
+	skipped Expr // whether the step is; the zero Expr: none ever is
 }
 
 // build builds the optim op: gradients, rules, custom and extra updates, checks, summaries, and one commit of them all.
@@ -37,7 +38,7 @@ func (u *Updater) build() (*gorgonia.Node, error) {
 			return nil, err
 		}
 	}
-	return graphops.Commit(b.updates, append(b.opts, graphops.After(b.after...), graphops.Label(u.label))...)
+	return graphops.Commit(b.updates, append(b.opts, graphops.Aside(u.stats.store), graphops.After(b.after...), graphops.Label(u.label))...)
 }
 
 // graph is that of the losses.

@@ -116,7 +116,8 @@ type Config struct {
 	MaxSkippedSteps    int  `json:"max_skipped_steps"`
 
 	// ResetUpdaterVarsModStep = n gives the state of the optimizers its initial values before every n-th run of an epoch, its
-	// first among them; see Updater.StartEpoch.
+	// first among them; see Updater.StartEpoch. They stay so where that run is skipped or fails. With accumulation it empties the
+	// accumulators, too: the group of that run has the sum of its remaining runs.
 	ResetUpdaterVarsModStep int `json:"reset_updater_vars_mod_step"`
 
 	// Seed is where the random numbers of GradientNoise begin, in [0, 2⁵³).

@@ -136,3 +136,30 @@ func (s *setting) processing() string {
 	}
 	return strings.Join(on, ", ")
 }
+
+// Slot is the node of a variable's slot, such as "m"; nil if there is none, or the optim op has not been built.
+func (u *Updater) Slot(v *gorgonia.Node, name string) *gorgonia.Node {
+	if v == nil || len(u.losses) == 0 || v.Graph() != u.losses[0].loss.Graph() {
+		return nil
+	}
+	return u.solver.Slot(v, name)
+}
+
+// SlotNames are the names of the slots that variables have, sorted; none before the optim op is built.
+func (u *Updater) SlotNames() []string {
+	return u.slotNames(func(*graphops.State) bool { return true })
+}
+
+func (u *Updater) slotNames(of func(*graphops.State) bool) []string {
+	var names []string
+	if u.solver == nil {
+		return nil
+	}
+	for _, st := range u.solver.Store().States() {
+		if st.Kind() == graphops.Slot && st.Param() != "" && of(st) {
+			names = append(names, st.Name()[strings.LastIndexByte(st.Name(), '/')+1:])
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

@@ -29,6 +29,7 @@ type pipeline struct {
 	first      float64                // learning rate, for the decoupled decay; 0: not yet known
 	scheduled  map[string]bool        // hyperparameters that follow the config's schedules
 	seen       map[*gorgonia.Node]fed // in the last Apply
+	suspects   []string               // what SkipNonFiniteSteps looks at
 }
 
 // fed is what became of a gradient.

@@ -1,6 +1,8 @@
 package updater
 
 import (
+	"slices"
+
 	"github.com/pkg/errors"
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
@@ -12,7 +14,7 @@ import (
 const (
 	skippedTotal = "skipped/total"
 	skippedInRow = "skipped/in_a_row"
-	skippedFirst = "skipped/first" // 0: none; 1: the loss; 2 and on: the variables with gradients
+	skippedFirst = "skipped/first" // 0: none; else the place in pipeline.suspects, from 1
 )
 
 // skips lets steps pass whose losses or gradients are not finite.
@@ -35,11 +37,11 @@ func (b *built) skips() error {
 		}
 	}
 	first := graphops.Const(0)
-	for i := len(oks) - 1; i >= 0; i-- {
-		first = oks[i].Select(first, graphops.Const(float64(i+1)))
+	for i, ok := range slices.Backward(oks) {
+		first = ok.Select(first, graphops.Const(b.u.pipe.suspect(who[i])))
 	}
-	b.u.suspects = who
 	bad := first.NotEqual(graphops.Const(0))
+	b.skipped = bad
 	var nodes gorgonia.Nodes
 	for _, name := range []string{skippedTotal, skippedInRow} {
 		st, err := b.u.solver.Store().Counter(name)
@@ -79,10 +81,19 @@ func (b *built) skips() error {
 	if k := b.u.cfg.MaxSkippedSteps; k > 0 {
 		enough := bad.And(row.GreaterEqual(graphops.Const(float64(k))))
 		b.opts = append(b.opts, graphops.Refuse(enough.Select(first, graphops.Const(0)), func(code float64) error {
-			return errors.Errorf("updater: %s is not finite, in step %d in a row that had to be skipped", who[int(code)-1], k)
+			return errors.Errorf("updater: %s is not finite, in step %d in a row that had to be skipped", b.u.pipe.suspects[int(code)-1], k)
 		}))
 	}
 	return nil
+}
+
+// suspect is the number of something that may be not finite. It stays the same where the variables change, and is the same for all
+// updaters that share the state.
+func (p *pipeline) suspect(what string) float64 {
+	if !slices.Contains(p.suspects, what) {
+		p.suspects = append(p.suspects, what)
+	}
+	return float64(slices.Index(p.suspects, what) + 1)
 }
 
 // Skipped tells what SkipNonFiniteSteps did: how many steps were skipped, how many of them just now in a row, and what was not finite in
@@ -105,8 +116,8 @@ func (u *Updater) Skipped() (total, inARow int, what string, err error) {
 			return 0, 0, "", errors.Wrap(err, "updater")
 		}
 	}
-	if i := int(n[2]); i > 0 && i <= len(u.suspects) {
-		what = u.suspects[i-1]
+	if i := int(n[2]); i > 0 && i <= len(u.pipe.suspects) {
+		what = u.pipe.suspects[i-1]
 	}
 	return int(n[0]), int(n[1]), what, nil
 }

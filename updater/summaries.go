@@ -149,6 +149,9 @@ func (s *summing) variable(v *gorgonia.Node, raw Expr) {
 			k := graphops.Const(float64(n))
 			ratio = s.step.Sub(s.step.Div(k).Floor().Mul(k)).Equal(k.Sub(one)).Select(ratio, zero)
 		}
+		if s.skipped != (Expr{}) {
+			ratio = s.skipped.Select(zero, ratio)
+		}
 		s.put("update_ratio/"+set.name, ratio)
 	}
 }
@@ -170,7 +173,7 @@ func (s *summing) moments(tag string, x Expr) {
 //
 //	grad_norm, grad_mean, grad_max (the largest magnitude)   of the raw gradient
 //	clip_ratio     ‖gradient as the optimizer got it‖ / ‖gradient before noise and clips‖
-//	update_ratio   ‖new − old value‖ / ‖old value‖, which is 0 in a run that only accumulates
+//	update_ratio   ‖new − old value‖ / ‖old value‖, which is 0 in a run that only accumulates, or is skipped
 //
 // ok is false where the last run was not one of those that compute them, or there was none. A summary.Writer takes the record.
 func (u *Updater) Summary() (r summary.Record, ok bool, err error) {

@@ -3,7 +3,6 @@ package updater
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/pkg/errors"
 	"gorgonia.org/gorgonia"
@@ -26,11 +25,10 @@ type Updater struct {
 
 // product is what building the optim op makes.
 type product struct {
-	stats    stats
-	suspects []string       // what SkipNonFiniteSteps looks at
-	rate     *gorgonia.Node // the effective learning rate
-	op       *gorgonia.Node // nil: to be built
-	last     *gorgonia.Node // the last one that was built
+	stats stats
+	rate  *gorgonia.Node // the effective learning rate
+	op    *gorgonia.Node // nil: to be built
+	last  *gorgonia.Node // the last one that was built
 }
 
 // objective is a loss with its variables.
@@ -379,30 +377,3 @@ func (u *Updater) NewMachine(reads ...*gorgonia.Node) (gorgonia.VM, error) {
 // Solver is the solver of all rules: for its hyperparameters (Get, Set, Bind, Schedule) and its Store. The state of everything
 // that the updater trains is in it.
 func (u *Updater) Solver() *solvers.Solver { return u.solver }
-
-// Slot is the node of a variable's slot, such as "m"; nil if there is none, or the optim op has not been built.
-func (u *Updater) Slot(v *gorgonia.Node, name string) *gorgonia.Node {
-	if v == nil || len(u.losses) == 0 || v.Graph() != u.losses[0].loss.Graph() {
-		return nil
-	}
-	return u.solver.Slot(v, name)
-}
-
-// SlotNames are the names of the slots that variables have, sorted; none before the optim op is built.
-func (u *Updater) SlotNames() []string {
-	return u.slotNames(func(*graphops.State) bool { return true })
-}
-
-func (u *Updater) slotNames(of func(*graphops.State) bool) []string {
-	var names []string
-	if u.solver == nil {
-		return nil
-	}
-	for _, st := range u.solver.Store().States() {
-		if st.Kind() == graphops.Slot && st.Param() != "" && of(st) {
-			names = append(names, st.Name()[strings.LastIndexByte(st.Name(), '/')+1:])
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
