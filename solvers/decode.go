@@ -18,7 +18,8 @@ import (
 
 // FromConfigMap makes a solver of a config: its class by name, under the key "class", and its options, as FromConfig understands them. The
 // value of an option that is a rule is a config again, or the name of a class. Classes are the registered names (Register makes
-// more), and those of the rules that hold others: "chain" with rules, "restrict" with rule and names, "accumulate" with rule, n and mean, "base" and "loss_scale" with rule and their options.
+// more), and those of the rules that hold others: "chain" with rules, "restrict" with rule and names, "accumulate" with rule, n and
+// mean, "base" and "loss_scale" with rule and their options.
 // The key "schedules" has schedules by the names of the hyperparameters (see Solver.Schedule), "expanded" and "skip_missing" are
 // the options of New. See Config for an example. An unknown class or option, a value of another type or out of its range are errors.
 // The config stays as it is, and the solver shares no memory with it.
