@@ -41,20 +41,23 @@ func (*ema) Averages() {}
 
 // Apply implements Rule.
 func (r *ema) Apply(b *Builder, in []Step) ([]Step, error) {
+	return b.follow(r.rule, in, func(t Expr, out []Step) ([]Step, error) { return r.track(b, t, b.first, out) })
+}
+
+// track averages what parameters become. t counts the steps, and first says whether one is the first of its parameter.
+func (o *EMAOptions) track(b *Builder, t Expr, first func(Step) Expr, out []Step) ([]Step, error) {
 	m := b.Hyper("ema_momentum")
 	overwrites := b.Uses("ema_overwrite_frequency")
 	var f Expr
 	if overwrites {
 		f = b.Hyper("ema_overwrite_frequency")
 	}
-	return b.follow(r.rule, in, func(t Expr, out []Step) ([]Step, error) {
-		return b.eachStep(out, func(s Step) Step {
-			slot, x := b.Slot(s, "average"), s.Value.Sub(s.Delta)
-			mean := slot.Set(b.first(s).Select(x, average(slot.Expr, x, m)))
-			if overwrites {
-				return replace(s, every(t, f).Select(mean, x))
-			}
-			return s
-		})
+	return b.eachStep(out, func(s Step) Step {
+		slot, x := b.Slot(s, "average"), s.Value.Sub(s.Delta)
+		mean := slot.Set(first(s).Select(x, average(slot.Expr, x, m)))
+		if overwrites {
+			return replace(s, every(t, f).Select(mean, x))
+		}
+		return s
 	})
 }
