@@ -8,14 +8,15 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Base is what the optimizers of Keras have in common, around any rule: the arguments of their base class, in its order. In each run
+// Base is what the optimizers of Keras have in common, around any rule: the arguments of their base class, in its order. In each
+// run
 //
 //	g ← g/LossScaleFactor
 //	g ← the mean over GradientAccumulationSteps runs; in all of them but the last nothing more is done
 //	g ← g clipped by ClipNorm, GlobalClipNorm or ClipValue, as ClipByNorm, ClipByGlobalNorm and ClipByValue do
 //	w ← w − w·WeightDecay·α, with the learning rate α of Rule
 //	w ← w − step of Rule
-//	average of w ← EMAMomentum·average + (1−EMAMomentum)·w, and w ← average in every EMAOverwriteFrequency-th step, with UseEMA
+//	average ← EMAMomentum·average + (1−EMAMomentum)·w, and in every EMAOverwriteFrequency-th step w ← average, with UseEMA
 //	w ← Constraints of w, in order
 //
 // Runs and steps are counted by the rule itself, so that a run that a rule around it skips (see LossScale) has no part in a mean. A
@@ -26,8 +27,8 @@ import (
 // constraints applied, too; and what a parameter accumulated is lost unless it has a gradient in the last run. The average of a
 // parameter without a gradient still stays as it is.
 //
-// Slots: gradient_accumulator, zero at the start and after each group; average and the number seen, as in EMA. Counters iteration, of runs that
-// accumulate, and step, of steps that are averaged.
+// Slots: gradient_accumulator, zero at the start and after each group; average and the number seen, as in EMA; with KerasStrict the
+// number group. Counters: iteration, of runs that accumulate, and step, of steps that are averaged.
 type Base struct {
 	Rule            Rule
 	WeightDecay     float64 `range:"[0,inf)"` // default 0

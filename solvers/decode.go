@@ -19,10 +19,11 @@ import (
 // FromConfigMap makes a solver of a config: its class by name, under the key "class", and its options, as FromConfig
 // understands them. The value of an option that is a rule is a config again, or the name of a class. Classes are the
 // registered names (Register makes more), and those of the rules that hold others: "chain" with rules, "restrict" with rule
-// and names, "accumulate" with rule, n and mean. The key "schedules" has schedules by the names of the hyperparameters (see
-// Solver.Schedule), "expanded" and "skip_missing" are the options of New. See Config for an example. An unknown class or
-// option, a value of another type or out of its range are errors. The config stays as it is, and the solver shares no memory
-// with it.
+// and names, "accumulate" with rule, n and mean, "multi_optimizer" with parts, "optimizer_map" with fallback and routes;
+// "base", "ema", "lookahead", "loss_scale", "moving_average" and "swa" with rule and their options. The key "schedules" has
+// schedules by the names of the hyperparameters (see Solver.Schedule), "expanded" and "skip_missing" are the options of New.
+// See Config for an example. An unknown class or option, a value of another type or out of its range are errors. The config
+// stays as it is, and the solver shares no memory with it.
 func FromConfigMap(config map[string]any, opts ...Option) (*Solver, error) {
 	config = maps.Clone(config)
 	for key, opt := range map[string]Option{keyExpanded: Expanded(), keyMissing: SkipMissing()} {

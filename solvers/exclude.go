@@ -9,8 +9,8 @@ import (
 )
 
 // ExcludeFromWeightDecay exempts parameters from the weight decay of the solver's Base rules, and of the rules within them, as
-// Keras' exclude_from_weight_decay does: those that are listed, and those in whose short name, what follows its last "/", one of the regular
-// expressions is found. A second call replaces what the first one said. Calls after the first Step or Minimize are errors.
+// Keras' exclude_from_weight_decay does: those that are listed, and those in whose short name, what follows its last "/", one of the
+// regular expressions is found. A second call replaces what the first one said. Calls after the first Step or Minimize are errors.
 //
 //	solver := solvers.WithBase(solvers.NewAdamW())
 //	err := solver.ExcludeFromWeightDecay([]string{"bias", "^gamma$"})
