@@ -39,7 +39,7 @@ type State struct {
 	name  string
 	kind  Kind
 	param string
-	fill  float64 // the initial value of a slot
+	first Initializer // of a slot
 }
 
 // NewStore makes an empty store.
@@ -47,7 +47,12 @@ func NewStore() *Store { return &Store{} }
 
 // Slot returns the slot of that name, filled with a value at its first use. param says which parameter it is for, or "".
 // Asking for it with another dtype or shape is an error.
-func (s *Store) Slot(name, param string, dt tensor.Dtype, shape tensor.Shape, fill float64) (st *State, err error) {
+func (s *Store) Slot(name, param string, dt tensor.Dtype, shape tensor.Shape, fill float64) (*State, error) {
+	return s.Variable(name, param, dt, shape, Initializer{Name: "constant", Value: fill})
+}
+
+// Variable is Slot with another initializer, which Reset uses again.
+func (s *Store) Variable(name, param string, dt tensor.Dtype, shape tensor.Shape, first Initializer) (st *State, err error) {
 	defer rescue(&err, "slot "+name) // of an impossible shape
 	if dt != tensor.Float32 && dt != tensor.Float64 {
 		return nil, errors.Errorf("graphops: slot %q: dtype must be float32 or float64, not %v", name, dt)
@@ -58,6 +63,9 @@ func (s *Store) Slot(name, param string, dt tensor.Dtype, shape tensor.Shape, fi
 		}
 		return old, nil
 	}
+	if err := first.Validate(); err != nil {
+		return nil, errors.Wrapf(err, "graphops: slot %q", name)
+	}
 	var v gorgonia.Value
 	switch {
 	case !shape.IsScalar():
@@ -67,7 +75,7 @@ func (s *Store) Slot(name, param string, dt tensor.Dtype, shape tensor.Shape, fi
 	default:
 		v = gorgonia.NewF64(0)
 	}
-	st = s.add(&State{name: name, kind: Slot, param: param, fill: fill, value: v})
+	st = s.add(&State{name: name, kind: Slot, param: param, first: first, value: v})
 	return st, st.reset()
 }
 
@@ -166,23 +174,11 @@ func (s *Store) Reset() error {
 
 // reset gives a slot or counter its initial value.
 func (st *State) reset() error {
-	switch v := st.value.(type) {
-	case *gorgonia.F64:
-		*v = gorgonia.F64(st.fill)
-	case *gorgonia.F32:
-		*v = gorgonia.F32(st.fill)
-	case *gorgonia.I64:
+	if v, ok := st.value.(*gorgonia.I64); ok {
 		*v = 0
-	case *tensor.Dense:
-		if v.Shape().TotalSize() == 0 {
-			return nil
-		}
-		if v.Dtype() == tensor.Float32 {
-			return v.Memset(float32(st.fill))
-		}
-		return v.Memset(st.fill)
+		return nil
 	}
-	return nil
+	return st.first.fill(st.value, st.name)
 }
 
 // of finds the state that a node shows, or nil.

@@ -24,35 +24,35 @@ func Accumulate(n int, rule Rule) *Solver { return New(&accumulate{addressable(r
 func AccumulateMean(n int, rule Rule) *Solver { return New(&accumulate{addressable(rule), n, true}) }
 
 type accumulate struct {
-	rule Rule
-	n    int
-	mean bool
+	Rule Rule
+	N    int
+	Mean bool
 }
 
 // Validate implements Validator.
 func (r *accumulate) Validate() error {
-	if r.n < 1 {
-		return errors.Errorf("n is %d; it must be 1 or more", r.n)
+	if r.N < 1 {
+		return errors.Errorf("n is %d; it must be 1 or more", r.N)
 	}
 	return nil
 }
 
 // Rules implements Composite.
-func (r *accumulate) Rules() []Rule { return []Rule{r.rule} }
+func (r *accumulate) Rules() []Rule { return []Rule{r.Rule} }
 
 // Transforms implements Transformation. What the rule within is counts by itself.
 func (*accumulate) Transforms() {}
 
 // Apply implements Rule.
 func (r *accumulate) Apply(b *Builder, in []Step) ([]Step, error) {
-	n := graphops.Const(float64(r.n))
+	n := graphops.Const(float64(r.N))
 	s, last := b.GlobalStep(), b.Variable("group", Fill(-1))
 	group := s.Div(n).Floor() // exact up to 2⁵³
 	within := last.Set(group).Equal(last.Expr)
 	sums, err := b.Each(in, func(s Step) Expr {
 		sum := b.Slot(s, "sum")
 		g := sum.Set(within.Select(sum.Add(s.Delta), s.Delta))
-		if r.mean {
+		if r.Mean {
 			return g.Div(n)
 		}
 		return g
@@ -60,5 +60,5 @@ func (r *accumulate) Apply(b *Builder, in []Step) ([]Step, error) {
 	if err != nil {
 		return nil, err
 	}
-	return b.When(s.Sub(group.Mul(n)).Equal(n.Sub(one)), func() ([]Step, error) { return b.Run(r.rule, sums) })
+	return b.When(s.Sub(group.Mul(n)).Equal(n.Sub(one)), func() ([]Step, error) { return b.Run(r.Rule, sums) })
 }

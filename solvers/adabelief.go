@@ -71,7 +71,7 @@ func (r *AdaBelief) Apply(b *Builder, in []Step) ([]Step, error) {
 	length, factor := rectification(b2, t)
 	rectified := length.GreaterEqual(b.Hyper("sma_threshold"))
 	return b.eachStep(in, func(s Step) Step {
-		g, w := s.Delta, s.Value
+		g, w, wd := s.Delta, s.Value, b.decayOf(s, wd)
 		switch r.Decay {
 		case "rate":
 			s.Value = w.Mul(one.Sub(rate.Mul(wd)))

@@ -28,9 +28,9 @@ func (r *AdamW) Apply(b *Builder, in []Step) ([]Step, error) {
 
 // decay shrinks the values by weight_decay, times learning_rate or not.
 func (b *Builder) decay(in []Step, rateIndependent bool) ([]Step, error) {
-	keep := one.Sub(b.Hyper("weight_decay"))
+	wd := b.Hyper("weight_decay")
 	if !rateIndependent {
-		keep = one.Sub(b.Hyper("learning_rate").Mul(b.Hyper("weight_decay")))
+		wd = b.Hyper("learning_rate").Mul(wd)
 	}
-	return b.EachValue(in, func(s Step) Expr { return s.Value.Mul(keep) })
+	return b.EachValue(in, func(s Step) Expr { return s.Value.Mul(one.Sub(b.decayOf(s, wd))) })
 }

@@ -33,9 +33,10 @@ type build struct {
 	when    []graphops.CommitOpt    // conditions of some of the updates
 	only    map[*gorgonia.Node]Expr // those that the steps of parameters have
 	counts  map[string]Expr
-	adjust  []adjustment       // of the rules that run now
-	met     map[*ruleInfo]bool // in order, which settles the names of rules that cannot be told apart
-	ran     map[*ruleInfo]bool // met, and applied
+	adjust  []adjustment             // of the rules that run now
+	exempt  []func(name string) bool // parameters from weight decay, for them
+	met     map[*ruleInfo]bool       // in order, which settles the names of rules that cannot be told apart
+	ran     map[*ruleInfo]bool       // met, and applied
 	depth   int
 	err     error
 }
@@ -86,7 +87,7 @@ func (b *Builder) Run(r Rule, in []Step) ([]Step, error) {
 func (b *Builder) skip(r Rule) {
 	dry := *b.build
 	dry.g, dry.store, dry.updates, dry.bound = gorgonia.NewGraph(), graphops.NewStore(), nil, nil
-	dry.when, dry.only, dry.adjust = nil, nil, nil
+	dry.when, dry.only, dry.adjust, dry.exempt = nil, nil, nil, nil
 	dry.counts, dry.ran = map[string]Expr{}, map[*ruleInfo]bool{}
 	_, _ = (&Builder{&dry, b.rule}).Run(r, nil)
 }
@@ -102,15 +103,18 @@ func (b *Builder) meet(r Rule) (*ruleInfo, error) {
 	if !b.trial {
 		return nil, errors.Errorf("solvers: a %T was made within Apply: make it once, where the rule that runs it is made", r)
 	}
-	info, err := describe(r, b.s.rules)
-	if err == nil {
-		err = info.validate()
-	}
+	rules, err := walk(r, slices.Clone(b.s.rules)) // of a Composite also those that it lists: see HyperOf
 	if err != nil {
 		return nil, err
 	}
+	info := rules[len(b.s.rules)]
+	for _, added := range rules[len(b.s.rules):] {
+		if err := added.validate(); err != nil {
+			return nil, err
+		}
+	}
 	b.met[info] = true
-	b.s.rules = append(b.s.rules, info)
+	b.s.rules = rules
 	return info, nil
 }
 
@@ -189,24 +193,6 @@ func (b *Builder) Hyper(name string) Expr {
 		}
 	}
 	return h
-}
-
-// HyperOf is a hyperparameter of another rule of the solver, or of those that it is made of: the last of them that has one,
-// which is the optimizer itself. It is for wrappers, such as a decay by the learning rate of the rule within.
-func (b *Builder) HyperOf(r Rule, name string) Expr {
-	parts, err := walk(r, nil)
-	if err != nil {
-		return b.fail(err)
-	}
-	for _, p := range slices.Backward(parts) {
-		for _, info := range b.s.rules {
-			has := func(f field) bool { return f.name == name }
-			if sameRule(info.rule, p.rule) && slices.ContainsFunc(info.fields, has) {
-				return (&Builder{b.build, info}).Hyper(name)
-			}
-		}
-	}
-	return b.fail(errors.Errorf("no rule within has a hyperparameter %s", name))
 }
 
 func (b *Builder) hyper(name string) Expr {

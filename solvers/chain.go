@@ -14,13 +14,13 @@ import (
 // the chain's.
 func Chain(rules ...Rule) *Solver { return New(&chain{slices.Clone(rules)}) }
 
-type chain struct{ rules []Rule }
+type chain struct{ Rules []Rule }
 
 func (c *chain) Apply(b *Builder, in []Step) (out []Step, err error) {
-	if len(c.rules) == 0 {
+	if len(c.Rules) == 0 {
 		return nil, errors.New("solvers: a chain of no rules")
 	}
-	for _, r := range c.rules {
+	for _, r := range c.Rules {
 		if in, err = b.Run(r, in); err != nil {
 			return nil, err
 		}

@@ -58,6 +58,24 @@ func (b *Builder) Adjusting(name string, f func(Expr) Expr, apply func() ([]Step
 	return apply()
 }
 
+// HyperOf is a hyperparameter of another rule of the solver, or of those that it is made of: the last of them that has one,
+// which is the optimizer itself. It is for wrappers, such as a decay by the learning rate of the rule within.
+func (b *Builder) HyperOf(r Rule, name string) Expr {
+	parts, err := walk(r, nil)
+	if err != nil {
+		return b.fail(err)
+	}
+	for _, p := range slices.Backward(parts) {
+		for _, info := range b.s.rules {
+			has := func(f field) bool { return f.name == name }
+			if sameRule(info.rule, p.rule) && slices.ContainsFunc(info.fields, has) {
+				return (&Builder{b.build, info}).Hyper(name)
+			}
+		}
+	}
+	return b.fail(errors.Errorf("no rule within has a hyperparameter %s", name))
+}
+
 // Names are those under which the solver knows variables, or would from the next Minimize on: they begin the names of their slots.
 func (s *Solver) Names(vars ...*gorgonia.Node) ([]string, error) {
 	if err := s.Err(); err != nil {

@@ -29,10 +29,22 @@ func NormConstraint(x Expr, maxNorm, epsilon float64, axes ...int) (Expr, error)
 			return Expr{}, errors.Errorf("solvers: NormConstraint: unsupported tensor dimensionality %d: give the axes", rank)
 		}
 	}
-	n := x.Square().SumAlong(axes...).Sqrt()
-	factor := n.Min(graphops.Const(maxNorm)).Div(n.Add(graphops.Const(epsilon))).BroadcastTo(shape)
-	out := x.Mul(factor)
+	out := rescale(x, graphops.Const(epsilon), axes, func(n Expr) Expr { return n.Min(graphops.Const(maxNorm)) })
 	return out, out.Err()
+}
+
+// rescale gives parts of a tensor another norm: x·want(n)/(ε + n) for their norm n.
+func rescale(x, epsilon Expr, axes []int, want func(n Expr) Expr) Expr {
+	n := normAlong(x, axes)
+	return x.Mul(want(n).Div(n.Add(epsilon)))
+}
+
+// normAlong is the norm over axes, in the form of x, or without axes that over all elements.
+func normAlong(x Expr, axes []int) Expr {
+	if len(axes) == 0 {
+		return x.Norm()
+	}
+	return x.Square().SumAlong(axes...).Sqrt().BroadcastTo(x.Shape())
 }
 
 // TotalNormConstraint bounds the joint norm n of several tensors, as Lasagne does, and returns n too.

@@ -21,5 +21,5 @@ func (*CoupledDecay) Transforms() {}
 // Apply implements Rule.
 func (r *CoupledDecay) Apply(b *Builder, in []Step) ([]Step, error) {
 	wd := b.Hyper("weight_decay")
-	return b.Each(in, func(s Step) Expr { return s.Delta.Add(s.Value.Mul(wd)) })
+	return b.Each(in, func(s Step) Expr { return s.Delta.Add(s.Value.Mul(b.decayOf(s, wd))) })
 }

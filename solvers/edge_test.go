@@ -97,9 +97,10 @@ func TestEveryRuleOnEveryShape(t *testing.T) {
 
 // Zero gradients from zero state move nothing and make no NaN, but where that is documented.
 func TestEveryRuleOnZeroGradients(t *testing.T) {
-	moves := map[string]bool{ // decay, averages of the weights, or weights that are made anew from the gradients alone
+	moves := map[string]bool{ // decay, averages of the weights, weights that are made anew from the gradients alone, constraints
 		"adafactor": false, "adagrad_da": true, "adamw": true, "conditional_gradient": true, "ftrl": true, "gradient_noise": true, "muon": true,
-		"variable_clipping": true,
+		"variable_clipping": true, "box": true, "l1_ball": true, "l2_ball": true, "max_norm": true, "min_max_norm": true, "non_negative": true,
+		"simplex": true, "unit_norm": true,
 	}
 	for _, p := range own {
 		for _, dt := range []tensor.Dtype{tensor.Float32, tensor.Float64} {
@@ -117,7 +118,8 @@ func TestEveryRuleOnZeroGradients(t *testing.T) {
 // NaN, infinities and denormals never fail a step. A rule that looks at each element alone keeps them to their element.
 func TestEveryRuleOnExtremes(t *testing.T) {
 	together := []string{"adafactor", "barzilai_borwein", "centralize_gradients", "clip_by_average_norm", "clip_by_global_norm", "clip_by_norm",
-		"conditional_gradient", "lamb", "muon", "normalized_sgd", "novograd", "ranger", "ranger_adabelief", "remove_not_finite", "step_clipping", "variable_clipping"}
+		"conditional_gradient", "l1_ball", "l2_ball", "lamb", "muon", "normalized_sgd", "novograd", "ranger", "ranger_adabelief", "remove_not_finite",
+		"simplex", "step_clipping", "variable_clipping"}
 	for _, p := range own {
 		for _, dt := range []tensor.Dtype{tensor.Float32, tensor.Float64} {
 			for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 1e-40, 1e-310} {

@@ -11,7 +11,7 @@ package solvers
 //
 // Slot average: zero before the first step; number seen: 0, then 1.
 func EMA(rule Rule, options ...func(*EMAOptions)) *Solver {
-	return wrapped(&ema{EMAOptions{EMAMomentum: 0.99}, addressable(rule)}, options, func(r *ema) *EMAOptions { return &r.EMAOptions })
+	return wrapped(newEMA(addressable(rule)), options, func(r *ema) *EMAOptions { return &r.EMAOptions })
 }
 
 // EMAOptions are those of EMA, by their names in Keras.
@@ -27,11 +27,13 @@ func (o *EMAOptions) Validate() error {
 
 type ema struct {
 	EMAOptions
-	rule Rule
+	Rule Rule
 }
 
+func newEMA(rule Rule) *ema { return &ema{EMAOptions{EMAMomentum: 0.99}, rule} }
+
 // Rules implements Composite.
-func (r *ema) Rules() []Rule { return []Rule{r.rule} }
+func (r *ema) Rules() []Rule { return []Rule{r.Rule} }
 
 // Transforms implements Transformation. What the rule within is counts by itself.
 func (*ema) Transforms() {}
@@ -41,20 +43,23 @@ func (*ema) Averages() {}
 
 // Apply implements Rule.
 func (r *ema) Apply(b *Builder, in []Step) ([]Step, error) {
+	return b.follow(r.Rule, in, func(t Expr, out []Step) ([]Step, error) { return r.track(b, t, b.first, out) })
+}
+
+// track averages what parameters become. t counts the steps, and first says whether one is the first of its parameter.
+func (o *EMAOptions) track(b *Builder, t Expr, first func(Step) Expr, out []Step) ([]Step, error) {
 	m := b.Hyper("ema_momentum")
 	overwrites := b.Uses("ema_overwrite_frequency")
 	var f Expr
 	if overwrites {
 		f = b.Hyper("ema_overwrite_frequency")
 	}
-	return b.follow(r.rule, in, func(t Expr, out []Step) ([]Step, error) {
-		return b.eachStep(out, func(s Step) Step {
-			slot, x := b.Slot(s, "average"), s.Value.Sub(s.Delta)
-			mean := slot.Set(b.first(s).Select(x, average(slot.Expr, x, m)))
-			if overwrites {
-				return replace(s, every(t, f).Select(mean, x))
-			}
-			return s
-		})
+	return b.eachStep(out, func(s Step) Step {
+		slot, x := b.Slot(s, "average"), s.Value.Sub(s.Delta)
+		mean := slot.Set(first(s).Select(x, average(slot.Expr, x, m)))
+		if overwrites {
+			return replace(s, every(t, f).Select(mean, x))
+		}
+		return s
 	})
 }

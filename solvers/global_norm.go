@@ -1,11 +1,6 @@
 package solvers
 
-import (
-	"path"
-	"slices"
-
-	"github.com/pkg/errors"
-)
+import "github.com/pkg/errors"
 
 // GlobalNorm says which norm a rule goes by: that of all the steps that it gets, unless an option says otherwise.
 type GlobalNorm struct {
@@ -21,20 +16,13 @@ type GlobalNorm struct {
 
 // Validate implements Validator.
 func (o *GlobalNorm) Validate() error {
-	for _, p := range o.Over {
-		if _, err := path.Match(p, ""); err != nil {
-			return errors.Errorf("over: %q is no pattern: %v", p, err)
-		}
-	}
-	return nil
+	return checkPatterns("over", o.Over)
 }
 
 // norm is the norm as a scalar.
 func (o *GlobalNorm) norm(b *Builder, in []Step) (Expr, error) {
-	for _, p := range o.Over {
-		if !b.anyName(func(name string) bool { return fits(p, name) }) {
-			return Expr{}, errors.Errorf("over: no parameter is called %q", p)
-		}
+	if err := b.checkNames("over", o.Over); err != nil {
+		return Expr{}, err
 	}
 	all := b.Gradients()
 	counted := o.among(in)
@@ -49,16 +37,11 @@ func (o *GlobalNorm) norm(b *Builder, in []Step) (Expr, error) {
 // among are the steps that count.
 func (o *GlobalNorm) among(in []Step) (out []Step) {
 	for _, s := range in {
-		if len(o.Over) == 0 || slices.ContainsFunc(o.Over, func(p string) bool { return fits(p, s.Param.Name) }) {
+		if len(o.Over) == 0 || fitsAny(o.Over, s.Param.Name) {
 			out = append(out, s)
 		}
 	}
 	return out
-}
-
-func fits(pattern, name string) bool {
-	ok, _ := path.Match(pattern, name)
-	return ok || pattern == name
 }
 
 // shrink is the factor that bounds a norm: 1 where n ≤ c, else c/n, and 1 for the bound 0, which is none.

@@ -91,7 +91,7 @@ func (r *goldenRule) make(t *testing.T) *Solver {
 		return s
 	}
 	s := goldenWrappers[r.Name](r.Within.make(t))
-	require.NoError(t, setOptions(r.Name, s.rules[:1], r.Options))
+	require.NoError(t, setOptions(r.Name, s.rules[:1], r.Options, 0))
 	require.NoError(t, s.validate())
 	return s
 }

@@ -30,6 +30,7 @@ func (r *LAMB) Apply(b *Builder, in []Step) ([]Step, error) {
 		m1 := m.Set(average(m.Expr, s.Delta, b1))
 		v1 := v.Set(average(v.Expr, s.Delta.Square(), b2))
 		u := adaptive(m1, v1, c1, c2, eps, false)
+		wd := b.decayOf(s, wd)
 		if r.Decoupled {
 			s.Value = s.Value.Mul(one.Sub(lr.Mul(wd)))
 		} else {

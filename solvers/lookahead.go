@@ -16,7 +16,7 @@ import "optimop/graphops"
 //
 //	solvers.Lookahead(solvers.NewAdam(), func(l *solvers.LookaheadOptions) { l.SyncPeriod = 5 })
 func Lookahead(rule Rule, options ...func(*LookaheadOptions)) *Solver {
-	return wrapped(&lookahead{LookaheadOptions{SyncPeriod: 6, SlowStepSize: 0.5}, addressable(rule)}, options,
+	return wrapped(newLookahead(addressable(rule)), options,
 		func(r *lookahead) *LookaheadOptions { return &r.LookaheadOptions })
 }
 
@@ -31,11 +31,15 @@ func (o *LookaheadOptions) Validate() error { return whole("sync_period", o.Sync
 
 type lookahead struct {
 	LookaheadOptions
-	rule Rule
+	Rule Rule
+}
+
+func newLookahead(rule Rule) *lookahead {
+	return &lookahead{LookaheadOptions{SyncPeriod: 6, SlowStepSize: 0.5}, rule}
 }
 
 // Rules implements Composite.
-func (r *lookahead) Rules() []Rule { return []Rule{r.rule} }
+func (r *lookahead) Rules() []Rule { return []Rule{r.Rule} }
 
 // Transforms implements Transformation. What the rule within is counts by itself.
 func (*lookahead) Transforms() {}
@@ -43,7 +47,7 @@ func (*lookahead) Transforms() {}
 // Apply implements Rule.
 func (r *lookahead) Apply(b *Builder, in []Step) ([]Step, error) {
 	k, alpha := b.Hyper("sync_period"), b.Hyper("slow_step_size")
-	return b.follow(r.rule, in, func(t Expr, out []Step) ([]Step, error) {
+	return b.follow(r.Rule, in, func(t Expr, out []Step) ([]Step, error) {
 		pull := every(t, k)
 		return b.eachStep(out, func(s Step) Step { return b.lookAhead(s, pull, alpha) })
 	})

@@ -162,7 +162,7 @@ func (s *Solver) Compose(vars gorgonia.Nodes, grads []Gradient) ([]graphops.Upda
 
 // compose applies the rules to gradients, once all is checked.
 func (s *Solver) compose(named *naming, vars gorgonia.Nodes, grads []Gradient) (*build, error) {
-	s.params.keep(named)
+	s.params.train(named)
 	b := &build{g: vars[0].Graph(), store: s.store, bound: s.bound, names: named.names}
 	var steps []Step
 	var unused []string

@@ -18,7 +18,7 @@ import (
 //
 // Slot average: the parameter before its own first step; number seen: 0, then 1.
 func MovingAverage(rule Rule, options ...func(*MovingAverageOptions)) *Solver {
-	return wrapped(&movingAverage{MovingAverageOptions{AverageDecay: 0.99, NumUpdates: -1}, addressable(rule)}, options,
+	return wrapped(newMovingAverage(addressable(rule)), options,
 		func(r *movingAverage) *MovingAverageOptions { return &r.MovingAverageOptions })
 }
 
@@ -43,11 +43,15 @@ func (o *MovingAverageOptions) Validate() error {
 
 type movingAverage struct {
 	MovingAverageOptions
-	rule Rule
+	Rule Rule
+}
+
+func newMovingAverage(rule Rule) *movingAverage {
+	return &movingAverage{MovingAverageOptions{AverageDecay: 0.99, NumUpdates: -1}, rule}
 }
 
 // Rules implements Composite.
-func (r *movingAverage) Rules() []Rule { return []Rule{r.rule} }
+func (r *movingAverage) Rules() []Rule { return []Rule{r.Rule} }
 
 // Transforms implements Transformation. What the rule within is counts by itself.
 func (*movingAverage) Transforms() {}
@@ -59,7 +63,7 @@ func (*movingAverage) Averages() {}
 func (r *movingAverage) Apply(b *Builder, in []Step) ([]Step, error) {
 	decay, updates, start := b.Hyper("average_decay"), b.Hyper("num_updates"), b.Hyper("start_step")
 	decay = updates.GreaterEqual(zero).Select(decay.Min(early(updates)), decay)
-	return b.follow(r.rule, in, func(t Expr, out []Step) ([]Step, error) {
+	return b.follow(r.Rule, in, func(t Expr, out []Step) ([]Step, error) {
 		n := t.Sub(one).Sub(start)
 		d := decay
 		if r.DynamicDecay {

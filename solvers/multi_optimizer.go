@@ -23,17 +23,17 @@ type Part struct {
 // For patterns and a default see OptimizerMap.
 func MultiOptimizer(parts ...Part) *Solver {
 	m := &multiOptimizer{slices.Clone(parts)}
-	for i, p := range m.parts {
-		m.parts[i] = Part{addressable(p.Rule), slices.Clone(p.Params)}
+	for i, p := range m.Parts {
+		m.Parts[i] = Part{addressable(p.Rule), slices.Clone(p.Params)}
 	}
 	return New(m)
 }
 
-type multiOptimizer struct{ parts []Part }
+type multiOptimizer struct{ Parts []Part }
 
 // Validate implements Validator.
 func (m *multiOptimizer) Validate() error {
-	if len(m.parts) == 0 {
+	if len(m.Parts) == 0 {
 		return errors.New("there are no parts")
 	}
 	return nil
@@ -41,7 +41,7 @@ func (m *multiOptimizer) Validate() error {
 
 // Rules implements Composite.
 func (m *multiOptimizer) Rules() (rules []Rule) {
-	for _, p := range m.parts {
+	for _, p := range m.Parts {
 		rules = append(rules, p.Rule)
 	}
 	return rules
@@ -56,7 +56,7 @@ func (m *multiOptimizer) Apply(b *Builder, in []Step) (out []Step, err error) {
 	for _, s := range in {
 		value[s.Param.Node] = s.Value
 	}
-	for _, p := range m.parts {
+	for _, p := range m.Parts {
 		for _, name := range p.Params {
 			if !b.anyName(func(known string) bool { return known == name }) {
 				return nil, errors.Errorf("solvers: MultiOptimizer: no parameter is called %q", name)

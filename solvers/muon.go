@@ -83,13 +83,13 @@ func (r *Muon) Apply(b *Builder, in []Step) ([]Step, error) {
 				x = g.Add(x.Mul(mu))
 			}
 			scale := graphops.Const(float64(slices.Max(g.Shape()))).Sqrt().Mul(rms)
-			s.Value = s.Value.Mul(one.Sub(lr.Mul(wd)))
+			s.Value = s.Value.Mul(one.Sub(lr.Mul(b.decayOf(s, wd))))
 			s.Delta = lr.Mul(r.orthogonal(x, coefficients).Mul(rms.Greater(zero).Select(scale, one)))
 			return s
 		}
 		m, v := b.Slot(s, "m"), b.Slot(s, "v")
 		m1, v1 := m.Set(average(m.Expr, g, b1)), v.Set(average(v.Expr, g.Square(), b2))
-		s.Value = s.Value.Mul(one.Sub(lr.Mul(awd)))
+		s.Value = s.Value.Mul(one.Sub(lr.Mul(b.decayOf(s, awd))))
 		s.Delta = lr.Mul(ratio).Mul(adaptive(m1, v1, c1, c2, eps, true))
 		return s
 	})

@@ -34,7 +34,7 @@ func (r *NovoGrad) Apply(b *Builder, in []Step) ([]Step, error) {
 			h := b.ScalarSlot(s, "vhat")
 			v1 = h.Set(h.Max(v1))
 		}
-		q := g.Div(v1.Sqrt().Add(eps)).Add(s.Value.Mul(wd))
+		q := g.Div(v1.Sqrt().Add(eps)).Add(s.Value.Mul(b.decayOf(s, wd)))
 		if r.GradAveraging {
 			q = q.Mul(first.Select(one, one.Sub(b1)))
 		}

@@ -24,13 +24,10 @@ type Route struct {
 // Every rule counts its own steps, and none where none of its parameters is trained. A rule object that stands on several routes is
 // one rule for all of their parameters. Patterns that are no regular expressions, and the same one twice, are errors.
 func OptimizerMap(fallback Rule, routes ...Route) *Solver {
-	m := &optimizerMap{routes: slices.Clone(routes)}
+	m := &optimizerMap{Routes: slices.Clone(routes), Fallback: addressable(fallback)}
 	for i, r := range routes {
-		m.routes[i].Rule = addressable(r.Rule)
-		m.add(m.routes[i].Rule)
+		m.Routes[i].Rule = addressable(r.Rule)
 	}
-	m.fallback = addressable(fallback)
-	m.add(m.fallback)
 	return New(m)
 }
 
@@ -39,27 +36,37 @@ func OptimizerMap(fallback Rule, routes ...Route) *Solver {
 func OptimizerBy(choose func(Param) int, rules ...Rule) *Solver {
 	m := &optimizerMap{choose: choose, by: true}
 	for _, r := range rules {
-		m.rules = append(m.rules, addressable(r))
+		m.chosen = append(m.chosen, addressable(r))
 	}
 	return New(m)
 }
 
 type optimizerMap struct {
-	rules    []Rule // each once
-	routes   []Route
-	fallback Rule
+	Routes   []Route
+	Fallback Rule
 	by       bool // choose, not the routes
 	choose   func(Param) int
+	chosen   []Rule // by choose
 }
 
-func (m *optimizerMap) add(r Rule) {
-	if m.index(r) < 0 {
-		m.rules = append(m.rules, r)
+// Rules implements Composite: each rule once.
+func (m *optimizerMap) Rules() (all []Rule) {
+	if m.by {
+		return slices.Clone(m.chosen)
 	}
+	for _, r := range m.Routes {
+		if indexOf(all, r.Rule) < 0 {
+			all = append(all, r.Rule)
+		}
+	}
+	if indexOf(all, m.Fallback) < 0 {
+		all = append(all, m.Fallback)
+	}
+	return all
 }
 
-func (m *optimizerMap) index(r Rule) int {
-	return slices.IndexFunc(m.rules, func(known Rule) bool {
+func indexOf(rules []Rule, r Rule) int {
+	return slices.IndexFunc(rules, func(known Rule) bool {
 		return known != nil && reflect.TypeOf(known).Comparable() && known == r || known == nil && r == nil
 	})
 }
@@ -69,11 +76,11 @@ func (m *optimizerMap) Validate() error {
 	if m.by && m.choose == nil {
 		return errors.New("the function that chooses rules is nil")
 	}
-	if m.by && len(m.rules) == 0 {
+	if m.by && len(m.chosen) == 0 {
 		return errors.New("there are no rules to choose from")
 	}
 	seen := map[string]bool{}
-	for _, r := range m.routes {
+	for _, r := range m.Routes {
 		if _, err := entire(r.Pattern); err != nil {
 			return errors.Wrapf(err, "the pattern %q", r.Pattern)
 		}
@@ -85,23 +92,20 @@ func (m *optimizerMap) Validate() error {
 	return nil
 }
 
-// Rules implements Composite.
-func (m *optimizerMap) Rules() []Rule { return slices.Clone(m.rules) }
-
 // Transforms implements Transformation. What the rules within are counts by itself.
 func (*optimizerMap) Transforms() {}
 
 // Apply implements Rule.
 func (m *optimizerMap) Apply(b *Builder, in []Step) ([]Step, error) {
-	of := map[*gorgonia.Node]int{}
+	of, rules := map[*gorgonia.Node]int{}, m.Rules()
 	for _, s := range in {
-		i, err := m.route(s.Param)
+		i, err := m.route(rules, s.Param)
 		if err != nil {
 			return nil, err
 		}
 		of[s.Param.Node] = i
 	}
-	for i, r := range m.rules {
+	for i, r := range rules {
 		mine := func(p Param) bool { return of[p.Node] == i }
 		if !slices.ContainsFunc(in, func(s Step) bool { return mine(s.Param) }) {
 			b.skip(r)
@@ -116,18 +120,18 @@ func (m *optimizerMap) Apply(b *Builder, in []Step) ([]Step, error) {
 }
 
 // route is the index of the rule of a parameter.
-func (m *optimizerMap) route(p Param) (int, error) {
+func (m *optimizerMap) route(rules []Rule, p Param) (int, error) {
 	if m.by {
 		i := m.choose(p)
-		if i < 0 || i >= len(m.rules) {
-			return 0, errors.Errorf("solvers: OptimizerBy: rule %d was chosen for %q; there are %d", i, p.Name, len(m.rules))
+		if i < 0 || i >= len(rules) {
+			return 0, errors.Errorf("solvers: OptimizerBy: rule %d was chosen for %q; there are %d", i, p.Name, len(rules))
 		}
 		return i, nil
 	}
 	var hits []Route
-	for _, r := range m.routes {
+	for _, r := range m.Routes {
 		if r.Pattern == p.Name {
-			return m.index(r.Rule), nil
+			return indexOf(rules, r.Rule), nil
 		}
 		if e, err := entire(r.Pattern); err == nil && e.MatchString(p.Name) {
 			hits = append(hits, r)
@@ -135,9 +139,9 @@ func (m *optimizerMap) route(p Param) (int, error) {
 	}
 	switch len(hits) {
 	case 0:
-		return m.index(m.fallback), nil
+		return indexOf(rules, m.Fallback), nil
 	case 1:
-		return m.index(hits[0].Rule), nil
+		return indexOf(rules, hits[0].Rule), nil
 	}
 	return 0, errors.Errorf("solvers: OptimizerMap: %q and %q both match parameter %q", hits[0].Pattern, hits[1].Pattern, p.Name)
 }

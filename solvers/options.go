@@ -36,11 +36,8 @@ type option struct {
 	check      func(float64) error // of a hyperparameter
 }
 
-// setOptions sets fields of rules by name, as they stand in a config. Names are compared without case, - and _, after
-// optionNames of the optimizer. Of several rules that have one the last gets it, which is the optimizer itself; "adam/epsilon" means one rule's.
-func setOptions(optimizer string, rules []*ruleInfo, options map[string]any) error {
-	var fields []option
-	var known []string
+// optionsOf are the exported fields of rules.
+func optionsOf(rules []*ruleInfo) (fields []option, err error) {
 	for _, r := range rules {
 		err := exported(reflect.ValueOf(r.rule), func(f reflect.StructField, v reflect.Value) error {
 			o := option{rule: spelling.Fold(r.name), name: spelling.Fold(f.Name), known: spelling.Snake(f.Name), at: v}
@@ -50,12 +47,25 @@ func setOptions(optimizer string, rules []*ruleInfo, options map[string]any) err
 				}
 			}
 			fields = append(fields, o)
-			known = append(known, spelling.Snake(f.Name))
 			return nil
 		})
 		if err != nil {
-			return err
+			return nil, err
 		}
+	}
+	return fields, nil
+}
+
+// setOptions sets fields of rules by name, as they stand in a config. Names are compared without case, - and _, after
+// optionNames of the optimizer. Of several rules that have one the last gets it, which is the optimizer itself; "adam/epsilon" means one rule's.
+func setOptions(optimizer string, rules []*ruleInfo, options map[string]any, depth int) error {
+	fields, err := optionsOf(rules)
+	if err != nil {
+		return err
+	}
+	var known []string
+	for _, f := range fields {
+		known = append(known, f.known)
 	}
 	from := map[*option]string{}
 	set := func(key, name string, value any) error {
@@ -70,9 +80,9 @@ func setOptions(optimizer string, rules []*ruleInfo, options map[string]any) err
 			return &OptionError{Option: key, Problem: fmt.Sprintf("%q already sets %s", other, f.known)}
 		}
 		from[f] = key
-		v := reflect.ValueOf(converted(value, f.at.Type()))
-		if !v.IsValid() || v.Type() != f.at.Type() {
-			return &OptionError{Option: key, Problem: fmt.Sprintf("want %s, not %#v", article(f.at.Type().String()), value)}
+		v, err := decode(value, f.at.Type(), depth)
+		if err != nil {
+			return &OptionError{Option: key, Problem: err.Error()}
 		}
 		f.at.Set(v)
 		if f.check != nil {
@@ -85,18 +95,19 @@ func setOptions(optimizer string, rules []*ruleInfo, options map[string]any) err
 	for _, key := range sortedKeys(options) {
 		name := spelling.Fold(key)
 		rule, short := name[:strings.LastIndexByte(name, '/')+1], name[strings.LastIndexByte(name, '/')+1:]
-		pair, ok := converted(options[key], reflect.TypeFor[[]float64]()).([]float64)
 		if short != "betas" || findOption(fields, "", name) != nil { // torch's
 			if err := set(key, name, options[key]); err != nil {
 				return err
 			}
-		} else if !ok || len(pair) != 2 {
-			return &OptionError{Option: key, Problem: fmt.Sprintf("want two numbers, not %#v", options[key])}
-		} else {
-			for i, b := range pair {
-				if err := set(key, fmt.Sprint(rule, "beta", i+1), b); err != nil {
-					return err
-				}
+			continue
+		}
+		pair, err := decode(options[key], reflect.TypeFor[[]float64](), depth)
+		if err != nil || pair.Len() != 2 {
+			return &OptionError{Option: key, Problem: "want two numbers, not " + convert.Show(options[key])}
+		}
+		for i, b := range pair.Interface().([]float64) {
+			if err := set(key, fmt.Sprint(rule, "beta", i+1), b); err != nil {
+				return err
 			}
 		}
 	}
@@ -128,31 +139,6 @@ func ignored(name string, value any) bool {
 		return name == "name"
 	}
 	return false
-}
-
-// converted turns numbers and lists, as JSON or a program has them, into what a field wants, where nothing is lost.
-func converted(v any, want reflect.Type) any {
-	r := reflect.ValueOf(v)
-	switch {
-	case !r.IsValid() || r.Type() == want:
-		return v
-	case want.Kind() == reflect.Slice && r.Kind() == reflect.Slice:
-		out := reflect.MakeSlice(want, 0, r.Len())
-		for i := range r.Len() {
-			e := reflect.ValueOf(converted(r.Index(i).Interface(), want.Elem()))
-			if !e.IsValid() || e.Type() != want.Elem() {
-				return v
-			}
-			out = reflect.Append(out, e)
-		}
-		return out.Interface()
-	case want.Kind() == reflect.Slice:
-		return converted([]any{v}, want) // axes: 0
-	}
-	if n, ok := convert.Number(r, want); ok {
-		return n.Interface()
-	}
-	return v
 }
 
 // OptionError says what is wrong with an option given by name.

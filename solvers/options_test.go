@@ -56,7 +56,7 @@ func TestOptionNames(t *testing.T) {
 	}
 	for option, value := range map[string]any{"axis": .5, "axes": "x", "threshold": []any{1.}} {
 		_, err := FromConfig("blocks/variable_clipping", map[string]any{option: value})
-		require.ErrorContains(t, err, "want a ")
+		require.ErrorContains(t, err, "want a")
 	}
 	for _, bad := range []any{.5, []any{.5}, []any{.5, "x"}, nil} {
 		_, err := FromConfig("torch/adam", map[string]any{"betas": bad})
@@ -87,9 +87,9 @@ func TestOwnNamesComeFirst(t *testing.T) {
 		require.Equal(t, 5.0, must(s.Get(name)), name)
 	}
 	infos := must(walk(&short{}, nil))
-	require.NoError(t, setOptions("short", infos, map[string]any{"betas": []any{1., 2., 3.}}))
+	require.NoError(t, setOptions("short", infos, map[string]any{"betas": []any{1., 2., 3.}}, 0))
 	require.Equal(t, []float64{1, 2, 3}, infos[0].rule.(*short).Betas)
-	require.ErrorContains(t, setOptions("short", infos, map[string]any{"/min": 1.}), "unknown option")
+	require.ErrorContains(t, setOptions("short", infos, map[string]any{"/min": 1.}, 0), "unknown option")
 	cocob := NewCOCOB()
 	require.NoError(t, cocob.Set("cocob/alpha", 50))
 	require.Equal(t, 50.0, must(cocob.Get("alpha")))

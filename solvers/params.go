@@ -15,8 +15,9 @@ type params struct {
 	node   map[weak.Pointer[gorgonia.Node]]string
 	other  map[gorgonia.ValueGrad]string // that are no nodes and either nameless or, last time, of a name that several had
 	form   map[string]form
-	serial int     // of the last nameless one
-	last   *naming // that was kept
+	serial int      // of the last nameless one
+	last   *naming  // that was kept
+	built  []string // the names of the model of Build, or of the first step
 }
 
 // naming is a list of names. What is done with it may be refused; else it is kept, and is good for the same model again.
@@ -115,6 +116,14 @@ func (p *params) again(model []gorgonia.ValueGrad) bool {
 		}
 	}
 	return true
+}
+
+// train is keep for the model of a step.
+func (p *params) train(n *naming) {
+	p.keep(n)
+	if p.built == nil {
+		p.built = n.names
+	}
 }
 
 // keep remembers names from now on.

@@ -43,7 +43,7 @@ func (r *RAdam) Apply(b *Builder, in []Step) ([]Step, error) {
 	length, factor := rectification(b2, t)
 	rectified := length.GreaterEqual(b.Hyper("sma_threshold"))
 	return b.Each(in, func(s Step) Expr {
-		g, decay, m, v := s.Delta, s.Value.Mul(wd), b.Slot(s, "m"), b.Slot(s, "v")
+		g, decay, m, v := s.Delta, s.Value.Mul(b.decayOf(s, wd)), b.Slot(s, "m"), b.Slot(s, "v")
 		if r.Coupled {
 			g, decay = g.Add(decay), zero
 		}

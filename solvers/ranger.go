@@ -65,7 +65,7 @@ func (r *Ranger) Apply(b *Builder, in []Step) ([]Step, error) {
 	rate := lr.Mul(rectified.Select(factor.Mul(correction(b2, t).Sqrt()), one)).Div(correction(b1, t))
 	gc := &CentralizeGradients{r.GCConvOnly, r.GCKeepLast}
 	return b.eachStep(in, func(s Step) Step {
-		g, w := s.Delta, s.Value
+		g, w, wd := s.Delta, s.Value, b.decayOf(s, wd)
 		switch r.Decay {
 		case "coupled":
 			g = g.Add(w.Mul(wd))

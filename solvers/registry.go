@@ -44,6 +44,8 @@ func Register(name string, factory func() Rule) error {
 		return errors.Errorf("solvers: Register: %q is no name", name)
 	case factory == nil:
 		return errors.Errorf("solvers: Register: the factory of %q is nil", name)
+	case slices.ContainsFunc(holders, func(h preset) bool { return fold(h.name) == key }):
+		return errors.Errorf("solvers: Register: %q is a rule that holds others", name)
 	case registry.factory[key] != nil:
 		return errors.Errorf("solvers: Register: %q is taken by %q", name, registry.name[key])
 	}
@@ -112,32 +114,25 @@ func Optimizers() []string {
 // FromConfig makes a solver by name, with options by the names of the rule's fields in snake case: "learning_rate", or
 // "adam/learning_rate" where several rules have one; the short name means the last of them, the optimizer itself. The
 // spellings of the original libraries are understood too (lr, min_lr, betas, l1_regularization_strength, …), but not options that
-// are rules of their own here (clipnorm: chain NewClipByGlobalNorm) or that the rule does not have. Values
+// the rule does not have. Every optimizer has those of Keras' base class, which put a Base around it (weight_decay, clipnorm, use_ema, …);
+// where its rule has one of that name, it is the rule's. Values
 // are numbers, truth values, strings and lists as JSON has them. An unknown name or option is an error with a suggestion. The
 // options "use_locking" (true or false) and "name" (a string) of TensorFlow's optimizers are accepted and mean nothing here.
 func FromConfig(name string, options map[string]any, opts ...Option) (_ *Solver, err error) {
-	factory, err := Lookup(name)
+	r, own, err := newRule(name)
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if p := recover(); p != nil {
-			err = errors.Errorf("solvers: the factory of %q panicked: %v", name, p)
-		}
-	}()
-	r := factory()
-	for s, ok := r.(*Solver); ok; s, ok = r.(*Solver) {
-		if err := s.asRule(); err != nil {
-			return nil, err
-		}
-		r, opts = s.rule, append([]Option{s.options()}, opts...)
-	}
-	r = addressable(r)
-	infos, err := walk(r, nil)
+	opts = append(own, opts...)
+	infos, err := ownOptions(r)
 	if err != nil {
 		return nil, err
 	}
-	if err := setOptions(name, infos, options); err != nil {
+	r, options, err = based(name, r, infos, options, 0)
+	if err == nil {
+		err = setOptions(name, infos, options, 0)
+	}
+	if err != nil {
 		return nil, errors.Wrapf(err, "solvers: %s", name)
 	}
 	s := New(r, opts...)

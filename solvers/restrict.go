@@ -14,12 +14,12 @@ import (
 func Restrict(rule Rule, names ...string) *Solver { return New(&restrict{addressable(rule), names}) }
 
 type restrict struct {
-	rule  Rule
-	names []string
+	Rule  Rule
+	Names []string
 }
 
 // Rules implements Composite.
-func (r *restrict) Rules() []Rule { return []Rule{r.rule} }
+func (r *restrict) Rules() []Rule { return []Rule{r.Rule} }
 
 // Transforms implements Transformation. What the rule within is counts by itself.
 func (*restrict) Transforms() {}
@@ -27,17 +27,17 @@ func (*restrict) Transforms() {}
 // Apply implements Rule.
 func (r *restrict) Apply(b *Builder, in []Step) ([]Step, error) {
 	named := map[string]bool{}
-	for _, name := range r.names {
+	for _, name := range r.Names {
 		if !b.anyName(func(known string) bool { return known == name }) {
 			return nil, errors.Errorf("solvers: Restrict: no parameter is called %q", name)
 		}
 		named[name] = true
 	}
 	if !slices.ContainsFunc(in, func(s Step) bool { return named[s.Param.Name] }) {
-		b.skip(r.rule)
+		b.skip(r.Rule)
 		return in, nil
 	}
-	return b.Partly(in, func(p Param) bool { return named[p.Name] }, func(some []Step) ([]Step, error) { return b.Run(r.rule, some) })
+	return b.Partly(in, func(p Param) bool { return named[p.Name] }, func(some []Step) ([]Step, error) { return b.Run(r.Rule, some) })
 }
 
 // Partly applies something to the steps of some parameters. The others pass unchanged, at their places.

@@ -27,11 +27,12 @@ func NewScheduleFreeAdamW(options ...func(*ScheduleFreeAdamW)) *Solver {
 // Apply implements Rule.
 func (r *ScheduleFreeAdamW) Apply(b *Builder, in []Step) ([]Step, error) {
 	lr, b1, b2, eps, warm := b.Hyper("learning_rate"), b.Hyper("beta1"), b.Hyper("beta2"), b.Hyper("epsilon"), b.Hyper("warmup_steps")
-	keep := one.Sub(lr.Mul(b.Hyper("weight_decay")))
+	wd := b.Hyper("weight_decay")
 	t := b.Count("step")
 	eta := warm.Greater(zero).Select(lr.Mul(t.Div(warm).Min(one)), lr)
 	c2, part := correction(b2, t), one.Div(t)
 	return b.eachStep(in, func(s Step) Step {
+		keep := one.Sub(lr.Mul(b.decayOf(s, wd)))
 		y, slot, v := s.Value.Mul(keep), b.Slot(s, "z"), b.Slot(s, "v")
 		z := b.first(s).Select(s.Value, slot.Expr)
 		v1 := v.Set(average(v.Expr, s.Delta.Square(), b2))

@@ -84,12 +84,12 @@ func walk(r Rule, all []*ruleInfo) (_ []*ruleInfo, err error) {
 		}
 		return walk(r.rule, all)
 	case *chain:
-		if len(r.rules) == 0 {
+		if len(r.Rules) == 0 {
 			return nil, errors.New("solvers: a chain of no rules")
 		}
-		for i, sub := range r.rules {
-			r.rules[i] = addressable(sub)
-			if all, err = walk(r.rules[i], all); err != nil {
+		for i, sub := range r.Rules {
+			r.Rules[i] = addressable(sub)
+			if all, err = walk(r.Rules[i], all); err != nil {
 				return nil, err
 			}
 		}

@@ -296,7 +296,7 @@ func TestRegistry(t *testing.T) {
 		`did you mean "beta1"?`:       {"beta_11": .5},
 		`"beta1" already sets beta1`:  {"beta1": .5, "beta_1": .5},
 		`want a float64, not "small"`: {"learning_rate": "small"},
-		"want a float64, not <nil>":   {"lr": nil},
+		"want a float64, not null":    {"lr": nil},
 		"adam/beta2 is 1.5":           {"beta2": 1.5},
 	} {
 		_, err := FromConfig("adam", options)

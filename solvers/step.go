@@ -21,7 +21,10 @@ import (
 // was. A machine that is not Reset between runs computes nothing, and Step then gets gradients of zero.
 //
 // From the second step on the same model, Step allocates no memory.
-func (s *Solver) Step(model []gorgonia.ValueGrad) (err error) {
+func (s *Solver) Step(model []gorgonia.ValueGrad) error { return s.step(model, nil) }
+
+// step is Step, with the gradients in grads if it is not nil; those are left as they are, and may be missing.
+func (s *Solver) step(model []gorgonia.ValueGrad, grads []gorgonia.Value) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = errors.Errorf("solvers: Step: %v", r)
@@ -46,9 +49,15 @@ func (s *Solver) Step(model []gorgonia.ValueGrad) (err error) {
 		if absent(v) {
 			return errors.Errorf("solvers: parameter %q has no value", names[i])
 		}
-		g, err := m.Grad()
+		var g gorgonia.Value
+		if grads != nil {
+			g = grads[i]
+		} else {
+			g, err = m.Grad()
+		}
 		b.keep = append(b.keep, v)
-		if s.missing && (err != nil || absent(g)) {
+		if (s.missing || grads != nil) && (err != nil || absent(g)) {
+			err = nil
 			continue
 		}
 		if err != nil {
@@ -65,7 +74,7 @@ func (s *Solver) Step(model []gorgonia.ValueGrad) (err error) {
 			}
 		}
 		b.names, b.values, b.grads = append(b.names, names[i]), append(b.values, v), append(b.grads, g)
-		if n := asNode(m); n == nil || n.Deriv() == nil || n.Deriv().Value() != g {
+		if n := asNode(m); grads == nil && (n == nil || n.Deriv() == nil || n.Deriv().Value() != g) {
 			b.owned = append(b.owned, g)
 		}
 	}
@@ -80,8 +89,11 @@ func (s *Solver) Step(model []gorgonia.ValueGrad) (err error) {
 	if err := p.run(b); err != nil {
 		return err
 	}
+	if grads != nil {
+		s.leftOut(names, grads)
+	}
 	again := named.step == p
-	s.params.keep(named)
+	s.params.train(named)
 	if !again {
 		for i, name := range p.names {
 			s.params.form[name] = p.forms[i]

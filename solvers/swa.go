@@ -11,7 +11,7 @@ package solvers
 //
 // Slot average: zero at the start; number seen: n.
 func SWA(rule Rule, options ...func(*SWAOptions)) *Solver {
-	return wrapped(&swa{SWAOptions{AveragePeriod: 10}, addressable(rule)}, options, func(r *swa) *SWAOptions { return &r.SWAOptions })
+	return wrapped(newSWA(addressable(rule)), options, func(r *swa) *SWAOptions { return &r.SWAOptions })
 }
 
 // SWAOptions are those of SWA.
@@ -30,11 +30,13 @@ func (o *SWAOptions) Validate() error {
 
 type swa struct {
 	SWAOptions
-	rule Rule
+	Rule Rule
 }
 
+func newSWA(rule Rule) *swa { return &swa{SWAOptions{AveragePeriod: 10}, rule} }
+
 // Rules implements Composite.
-func (r *swa) Rules() []Rule { return []Rule{r.rule} }
+func (r *swa) Rules() []Rule { return []Rule{r.Rule} }
 
 // Transforms implements Transformation. What the rule within is counts by itself.
 func (*swa) Transforms() {}
@@ -45,7 +47,7 @@ func (*swa) Averages() {}
 // Apply implements Rule.
 func (r *swa) Apply(b *Builder, in []Step) ([]Step, error) {
 	start, period := b.Hyper("start_averaging"), b.Hyper("average_period")
-	return b.follow(r.rule, in, func(t Expr, out []Step) ([]Step, error) {
+	return b.follow(r.Rule, in, func(t Expr, out []Step) ([]Step, error) {
 		since := t.Sub(one).Sub(start)
 		snapshot := since.GreaterEqual(zero).And(every(since, period))
 		return out, b.under(snapshot, func() error {

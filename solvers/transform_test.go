@@ -291,8 +291,9 @@ func TestTransformationsByName(t *testing.T) {
 			none = append(none, p.name)
 		}
 	}
-	require.Equal(t, []string{"centralize_gradients", "clip_by_average_norm", "clip_by_global_norm", "clip_by_norm", "clip_by_value", "coupled_decay",
-		"filter_not_finite", "gradient_noise", "regularize", "remove_not_finite", "step_clipping", "variable_clipping", "zero_by_global_norm"}, none)
+	require.Equal(t, []string{"box", "centralize_gradients", "clip_by_average_norm", "clip_by_global_norm", "clip_by_norm", "clip_by_value",
+		"coupled_decay", "filter_not_finite", "gradient_noise", "l1_ball", "l2_ball", "max_norm", "min_max_norm", "non_negative", "regularize",
+		"remove_not_finite", "simplex", "step_clipping", "unit_norm", "variable_clipping", "zero_by_global_norm"}, none)
 	require.NotContains(t, Optimizers(), "returnn/gradient_clip")
 	require.Subset(t, Optimizers(), []string{"adam", "torch/adam", "gorgonia/adam", "blocks/scale"})
 	require.False(t, New(nil).Optimizes())
@@ -307,6 +308,7 @@ func TestTransformationsByName(t *testing.T) {
 	for _, option := range []string{"clipvalue", "clip_value", "max_delta"} {
 		require.Equal(t, 3.0, must(must(FromConfig("clip_by_value", map[string]any{option: 3})).Get("max_value")))
 	}
-	_, err := FromConfig("adam", map[string]any{"clipnorm": 1})
+	require.Equal(t, 1.0, must(FromConfig("adam", map[string]any{"clipnorm": 1})).rule.(*Base).ClipNorm)
+	_, err := FromConfig("remove_not_finite", map[string]any{"clipnorm": 1})
 	require.ErrorContains(t, err, "unknown option")
 }

@@ -53,10 +53,7 @@ func (r *VariableClipping) Apply(b *Builder, in []Step) ([]Step, error) {
 	}
 	return b.Each(in, func(s Step) Expr {
 		d := s.Value.Sub(s.Delta)
-		n := d.Norm()
-		if len(r.Axes) > 0 {
-			n = d.Square().SumAlong(r.Axes...).Sqrt().BroadcastTo(d.Shape())
-		}
+		n := normAlong(d, r.Axes)
 		return n.Greater(c).Select(s.Value.Sub(d.Mul(c.Div(n))), s.Delta)
 	})
 }

@@ -45,7 +45,7 @@ func TestWrappersRefuse(t *testing.T) {
 
 func endlessParts() *Solver {
 	parts := &multiOptimizer{[]Part{{nil, []string{"a"}}}}
-	inner := RuleFunc(func(b *Builder, in []Step) ([]Step, error) { return b.Run(parts.parts[0].Rule, in) })
-	parts.parts[0].Rule = inner
+	inner := RuleFunc(func(b *Builder, in []Step) ([]Step, error) { return b.Run(parts.Parts[0].Rule, in) })
+	parts.Parts[0].Rule = inner
 	return New(parts)
 }

@@ -109,7 +109,8 @@ func (d draws) run() {
 	}
 	for i, v := range d.data {
 		x := d.numbers(d.vars[v].shape.TotalSize(), "data")
-		if slices.ContainsFunc(slices.Concat(d.losses[0].terms, d.losses[len(d.losses)-1].terms), func(t term) bool { return t.form == "tanh" && t.c == i }) {
+		isTanh := func(t term) bool { return t.form == "tanh" && t.c == i }
+		if slices.ContainsFunc(d.losses, func(l lossOf) bool { return slices.ContainsFunc(l.terms, isTanh) }) { // where it is not flat
 			for k := range x {
 				x[k] /= 4
 			}

@@ -13,12 +13,13 @@ func (o refOptimizer) number(key string) float64 { return number(o[key], math.Na
 
 // refClasses are the optimizers by name, with their defaults.
 var refClasses = map[string]refOptimizer{
-	"sgd":             {"kind": "sgd", "learning_rate": .01},
-	"returnn/sgd":     {"kind": "velocity", "learning_rate": .01, "momentum": 0, "nesterov": false},
-	"momentum":        {"kind": "momentum", "learning_rate": .01, "momentum": .9, "nesterov": false},
-	"adam":            {"kind": "adam", "learning_rate": .001, "beta1": .9, "beta2": .999, "epsilon": 1e-8, "epsilon_hat": false},
-	"tf1/adam":        {"kind": "adam", "learning_rate": .001, "beta1": .9, "beta2": .999, "epsilon": 1e-8, "epsilon_hat": true},
-	"adamw":           {"kind": "adam", "learning_rate": .001, "beta1": .9, "beta2": .999, "epsilon": 1e-8, "epsilon_hat": false, "weight_decay": .01},
+	"sgd":         {"kind": "sgd", "learning_rate": .01},
+	"returnn/sgd": {"kind": "velocity", "learning_rate": .01, "momentum": 0, "nesterov": false},
+	"momentum":    {"kind": "momentum", "learning_rate": .01, "momentum": .9, "nesterov": false},
+	"adam":        {"kind": "adam", "learning_rate": .001, "beta1": .9, "beta2": .999, "epsilon": 1e-8, "epsilon_hat": false},
+	"tf1/adam":    {"kind": "adam", "learning_rate": .001, "beta1": .9, "beta2": .999, "epsilon": 1e-8, "epsilon_hat": true},
+	"adamw": {"kind": "adam", "learning_rate": .001, "beta1": .9, "beta2": .999, "epsilon": 1e-8, "epsilon_hat": false,
+		"weight_decay": .01},
 	"returnn/nadam":   {"kind": "nadam", "learning_rate": .001, "beta1": .9, "beta2": .999, "epsilon": 1e-8},
 	"amsgrad":         {"kind": "amsgrad", "learning_rate": .001, "beta1": .9, "beta2": .99, "epsilon": 1e-8, "decay": false},
 	"returnn/amsgrad": {"kind": "amsgrad", "learning_rate": .001, "beta1": .9, "beta2": .99, "epsilon": 0, "decay": false},

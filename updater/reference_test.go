@@ -27,12 +27,15 @@ type refVar struct {
 	group  int // of runs, that sum is of
 	t      int // updates
 	slots  map[string][]float64
+
+	moved         bool      // w is not what it was at the start
+	size, sumSize []float64 // of what the gradient, and sum, are the sums of, where that is rounded
 }
 
 func newReference(tr *trial) *reference {
 	r := &reference{trial: tr, rate: number(tr.cfg["learning_rate"], math.NaN())}
 	for _, v := range tr.vars {
-		r.vars = append(r.vars, &refVar{variable: v, w: slices.Clone(v.start)})
+		r.vars = append(r.vars, &refVar{variable: v, w: slices.Clone(v.start), size: make([]float64, len(v.start))})
 	}
 	r.init()
 	r.first = r.baseRate(tr.losses[:1])
@@ -42,7 +45,7 @@ func newReference(tr *trial) *reference {
 // init sets the state of the optimizers back.
 func (r *reference) init() {
 	for i, v := range r.vars {
-		v.sum, v.group, v.t, v.slots = make([]float64, len(v.w)), -1, 0, map[string][]float64{}
+		v.sum, v.sumSize, v.group, v.t, v.slots = make([]float64, len(v.w)), make([]float64, len(v.w)), -1, 0, map[string][]float64{}
 		for name, fill := range r.optimizer(i).slots() {
 			v.slots[name] = slices.Repeat([]float64{fill}, len(v.w))
 		}
@@ -107,7 +110,8 @@ func (r *reference) baseRate(losses []lossOf) float64 {
 			if slices.Contains(l.vars, i) {
 				all = append(all, i)
 			}
-			use[r.optimizerKey(i)] = use[r.optimizerKey(i)] || l.has(i) || slices.Contains(l.vars, i) && r.l2(i) != 0 && r.cfg["decouple_constraints"] != true
+			penalized := slices.Contains(l.vars, i) && r.l2(i) != 0 && r.cfg["decouple_constraints"] != true
+			use[r.optimizerKey(i)] = use[r.optimizerKey(i)] || l.has(i) || penalized
 		}
 	}
 	all = slices.DeleteFunc(all, func(i int) bool { return !use[r.optimizerKey(i)] })
@@ -127,7 +131,8 @@ func (l lossOf) has(i int) bool {
 // optimizerKey is the same for variables that share an optimizer.
 func (r *reference) optimizerKey(i int) string {
 	n, mean := max(1, r.number(i, "accum_grad_multiple_step")), r.number(i, "gradient_accumulation_steps")
-	return fmt.Sprint(r.complete(r.of(i, "optimizer")), number(r.of(i, "learning_rate_multiplier"), 1), number(r.of(i, "weight_decay_multiplier"), 1), n, mean)
+	rate, decay := number(r.of(i, "learning_rate_multiplier"), 1), number(r.of(i, "weight_decay_multiplier"), 1)
+	return fmt.Sprint(r.complete(r.of(i, "optimizer")), rate, decay, n, mean)
 }
 
 func (r *reference) rateOf(o refOptimizer) float64 {
@@ -173,6 +178,7 @@ func (r *reference) run(data [][]float64) (fails bool) {
 			g = r.process(i, g, grads)
 			r.decay(i)
 			r.update(i, g)
+			r.vars[i].moved = true
 		}
 	}
 	r.step++
@@ -196,66 +202,6 @@ func (r *reference) notFinite(losses []float64, grads [][]float64) string {
 	return ""
 }
 
-// gradients are the losses, and the raw gradients; nil where there is none.
-func (r *reference) gradients(data [][]float64) (losses []float64, grads [][]float64) {
-	grads = make([][]float64, len(r.vars))
-	add := func(i int, f func(k int) float64) {
-		if grads[i] == nil {
-			grads[i] = make([]float64, len(r.vars[i].w))
-		}
-		for k := range grads[i] {
-			grads[i][k] += f(k)
-		}
-	}
-	for _, l := range r.losses {
-		loss := 0.0
-		for _, x := range l.terms {
-			c, w := data[x.c], r.vars[x.v].w
-			sum := func(f func(k int) float64) {
-				for k := range w {
-					loss += f(k)
-				}
-			}
-			switch x.form {
-			case "linear":
-				sum(func(k int) float64 { return c[k] * w[k] })
-				add(x.v, func(k int) float64 { return c[k] })
-			case "distance":
-				sum(func(k int) float64 { return (w[k] - c[k]) * (w[k] - c[k]) })
-				add(x.v, func(k int) float64 { return 2 * (w[k] - c[k]) })
-			case "square":
-				sum(func(k int) float64 { return c[k] * w[k] * w[k] })
-				add(x.v, func(k int) float64 { return 2 * c[k] * w[k] })
-			case "tanh":
-				y := func(k int) float64 {
-					r.ambiguous = r.ambiguous || math.Abs(c[k]*w[k]) > 2 // where 1−y² loses digits
-					return math.Tanh(c[k] * w[k])
-				}
-				sum(y)
-				add(x.v, func(k int) float64 { return c[k] * (1 - y(k)*y(k)) })
-			case "product":
-				d, own, other := data[x.d], 0.0, 0.0
-				for k := range w {
-					own += c[k] * w[k]
-				}
-				for k, u := range r.vars[x.with].w {
-					other += d[k] * u
-				}
-				loss += own * other
-				add(x.v, func(k int) float64 { return c[k] * other })
-				add(x.with, func(k int) float64 { return d[k] * own })
-			}
-		}
-		losses = append(losses, loss)
-	}
-	for i, v := range r.vars {
-		if l2 := r.l2(i); l2 != 0 && r.cfg["decouple_constraints"] != true {
-			add(i, func(k int) float64 { return 2 * l2 * v.w[k] })
-		}
-	}
-	return losses, grads
-}
-
 // accumulate is nil in a run that only accumulates.
 func (r *reference) accumulate(i int, g []float64) []float64 {
 	v, mean := r.vars[i], int(r.number(i, "gradient_accumulation_steps"))
@@ -265,11 +211,14 @@ func (r *reference) accumulate(i int, g []float64) []float64 {
 	}
 	if v.group != r.step/n {
 		clear(v.sum)
+		clear(v.sumSize)
 	}
 	v.group = r.step / n
 	for k := range g {
 		v.sum[k] += g[k]
+		v.sumSize[k] += v.size[k]
 	}
+	r.cancels(v.sum, v.sumSize)
 	if r.step%n != n-1 {
 		return nil
 	}

@@ -45,7 +45,7 @@ func fromConfig(config map[string]any, depth int) (_ Schedule, err error) {
 	}
 	name, ok := config["class"].(string)
 	if !ok {
-		return nil, errors.Errorf(`schedule: the config needs a "class", the name of a schedule, not %#v`, config["class"])
+		return nil, errors.Errorf(`schedule: the config needs a "class", the name of a schedule, not %s`, convert.Show(config["class"]))
 	}
 	c, err := lookup(name)
 	if err != nil {
@@ -186,7 +186,7 @@ func decode(v any, want reflect.Type, depth int) (reflect.Value, error) {
 	if n, ok := convert.Number(r, want); ok {
 		return n, nil
 	}
-	return reflect.Value{}, &OptionError{"", fmt.Sprintf("is %#v; it must be %s", v, article(want))}
+	return reflect.Value{}, &OptionError{"", fmt.Sprintf("is %s; it must be %s", convert.Show(v), article(want))}
 }
 
 // article names a type for people.

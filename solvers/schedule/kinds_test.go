@@ -137,7 +137,7 @@ func TestRefusals(t *testing.T) {
 
 func TestConfigsOfKinds(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
-		{`{"class": "cosine_decay", "initial": null, "decay_steps": 3}`, `option "initial" is <nil>; it must be a number`},
+		{`{"class": "cosine_decay", "initial": null, "decay_steps": 3}`, `option "initial" is null; it must be a number`},
 		{`{"class": "piecewise_constant_decay", "boundaries": [1, "2"], "values": [1, 2, 3]}`, `option "boundaries[1]" is "2"; it must be a number`},
 		{`{"class": "piecewise_constant_decay", "boundaries": [2, 1], "values": [1, 2, 3]}`, `that increase`},
 		{`{"class": "piecewise_constant_decay", "boundaries": 1, "values": [1, 2]}`, `it must be a list, each of it a number`},

@@ -33,6 +33,10 @@ FILES = [
     "ranger.json",
     "ranger_pytorch_optimizer.json",
     "numpy_ranger.json",
+    "constraints_keras.json",
+    "constraints_optax.json",
+    "numpy_constraints.json",
+    "base_keras.json",
 ]
 LIMIT = 1e-11
 

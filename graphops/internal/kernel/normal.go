@@ -22,9 +22,9 @@ func (s *normals) fill(lo, hi int) {
 func fill[T float](r *Random, x []T, lo, hi int) {
 	for i := lo; i < hi; i += 2 {
 		a, b, c, d := r.Words(i / 2)
-		x[i] = T(truncatedNormal(uniform(a, b)))
+		x[i] = T(TruncatedNormalOf(Uniform(a, b)))
 		if i+1 < hi {
-			x[i+1] = T(truncatedNormal(uniform(c, d)))
+			x[i+1] = T(TruncatedNormalOf(Uniform(c, d)))
 		}
 	}
 }
@@ -32,9 +32,9 @@ func fill[T float](r *Random, x []T, lo, hi int) {
 // within2 is the probability that a standard normal number lies between -2 and 2: erf(√2).
 const within2 = 0.95449973610364158560
 
-// truncatedNormal turns a uniform number into a standard normal one that is limited to [-2, 2]: the quantile of a uniform number
+// TruncatedNormalOf turns a uniform number into a standard normal one that is limited to [-2, 2]: the quantile of a uniform number
 // between Φ(-2) and Φ(2).
-func truncatedNormal(u float64) float64 {
+func TruncatedNormalOf(u float64) float64 {
 	return max(-2, min(2, quantile(float64((u-0.5)*within2))))
 }
 

@@ -53,7 +53,7 @@ func philox(c0, c1, c2, c3, k0, k1 uint32) (a, b, c, d uint32) {
 	return c0, c1, c2, c3
 }
 
-// uniform makes a number between 0 and 1, exclusive, of 52 of 64 random bits. It is never rounded.
-func uniform(hi, lo uint32) float64 {
+// Uniform makes a number between 0 and 1, exclusive, of 52 of 64 random bits. It is never rounded.
+func Uniform(hi, lo uint32) float64 {
 	return (float64((uint64(hi)<<32|uint64(lo))>>12) + 0.5) / (1 << 52)
 }

@@ -42,21 +42,21 @@ func TestRandomDependsOnAll(t *testing.T) {
 
 // Uniform numbers are within 0 and 1, and the normal distribution of a quantile is what it is the quantile of.
 func TestQuantile(t *testing.T) {
-	require.Equal(t, 0x1p-53, uniform(0, 0))
-	require.Equal(t, 1-0x1p-53, uniform(math.MaxUint32, math.MaxUint32))
-	require.Equal(t, .5+0x1p-53, uniform(1<<31, 0))
-	require.InDelta(t, 2, truncatedNormal(uniform(math.MaxUint32, math.MaxUint32)), 1e-14)
-	require.InDelta(t, -2, truncatedNormal(uniform(0, 0)), 1e-14)
-	require.InDelta(t, 0, truncatedNormal(.5+0x1p-53), 1e-15)
+	require.Equal(t, 0x1p-53, Uniform(0, 0))
+	require.Equal(t, 1-0x1p-53, Uniform(math.MaxUint32, math.MaxUint32))
+	require.Equal(t, .5+0x1p-53, Uniform(1<<31, 0))
+	require.InDelta(t, 2, TruncatedNormalOf(Uniform(math.MaxUint32, math.MaxUint32)), 1e-14)
+	require.InDelta(t, -2, TruncatedNormalOf(Uniform(0, 0)), 1e-14)
+	require.InDelta(t, 0, TruncatedNormalOf(.5+0x1p-53), 1e-15)
 	for p, want := range map[float64]float64{.975: 1.9599639845400542355, .95: 1.6448536269514727148, .9: 1.2815515655446004,
 		.75: .67448975019608174320, .6: .25334710313579978} { // of tables
 		require.InEpsilon(t, want, quantile(p-.5), 1e-15)
 		require.InEpsilon(t, -want, quantile(.5-p), 1e-15)
 	}
 	for u := 1. / 4096; u < 1; u += 1. / 4096 {
-		x := truncatedNormal(u)
+		x := TruncatedNormalOf(u)
 		require.InDelta(t, .5+(u-.5)*within2, math.Erfc(-x/math.Sqrt2)/2, 3e-16)
-		require.InDelta(t, -x, truncatedNormal(1-u), 0)
+		require.InDelta(t, -x, TruncatedNormalOf(1-u), 0)
 	}
 }
 
