@@ -10,10 +10,10 @@ import (
 
 	"github.com/pkg/errors"
 	"gorgonia.org/gorgonia"
-	"gorgonia.org/tensor"
 
 	"optimop/graphops"
 	"optimop/internal/safetensors"
+	"optimop/internal/saved"
 )
 
 // format is what the metadata of a file call it.
@@ -53,14 +53,14 @@ func (u *Updater) saveFile(path string) error {
 	})
 }
 
-// saved is a copy of the values of all variables and states.
-type saved struct {
+// copied is a copy of the values of all variables and states.
+type copied struct {
 	items   []item
 	tensors []safetensors.Tensor // of the items
 }
 
 // snapshot copies everything.
-func (u *Updater) snapshot() (s saved, err error) {
+func (u *Updater) snapshot() (s copied, err error) {
 	if s.items, err = u.items(); err != nil {
 		return s, err
 	}
@@ -75,7 +75,7 @@ func (u *Updater) snapshot() (s saved, err error) {
 }
 
 // restore writes everything back that it can, and returns the first error.
-func (s saved) restore() (err error) {
+func (s copied) restore() (err error) {
 	for i, it := range s.items {
 		if e := it.restore(s.tensors[i]); err == nil {
 			err = errors.Wrapf(e, "restoring %s", it.name)
@@ -251,47 +251,17 @@ func (u *Updater) items() (items []item, err error) {
 }
 
 // tensor is a copy of the value, in the order of its elements.
-func (it item) tensor() (safetensors.Tensor, error) {
-	t := safetensors.Tensor{Name: it.name, Shape: []int(it.value.Shape().Clone())}
-	n := it.value.Shape().TotalSize()
-	switch it.value.Dtype() {
-	case tensor.Float64:
-		t.Data = make([]float64, n)
-	case tensor.Float32:
-		t.Data = make([]float32, n)
-	case tensor.Int64:
-		t.Data = make([]int64, n)
-	default:
-		return t, errors.Errorf("%s is %v, which a file cannot hold", it.name, it.value.Dtype())
-	}
-	return t, errors.Wrap(graphops.Copy(valueOfTensor(t), it.value), it.name)
-}
-
-// valueOfTensor is a value in the memory of a tensor.
-func valueOfTensor(t safetensors.Tensor) gorgonia.Value {
-	if len(t.Shape) > 0 {
-		return tensor.New(tensor.WithShape(t.Shape...), tensor.WithBacking(t.Data))
-	}
-	switch d := t.Data.(type) {
-	case []float64:
-		return (*gorgonia.F64)(&d[0])
-	case []float32:
-		return (*gorgonia.F32)(&d[0])
-	case []int64:
-		return (*gorgonia.I64)(&d[0])
-	}
-	return nil
-}
+func (it item) tensor() (safetensors.Tensor, error) { return saved.FromValue(it.name, it.value) }
 
 // assign writes what was read into the value.
-func (it item) assign(t safetensors.Tensor) error { return graphops.Copy(it.value, valueOfTensor(t)) }
+func (it item) assign(t safetensors.Tensor) error { return graphops.Copy(it.value, saved.Value(t)) }
 
 // restore writes a copy back. A variable's node may have got another value in the meantime, by gorgonia.Let: then into both.
 func (it item) restore(t safetensors.Tensor) (err error) {
 	if it.state != nil {
 		_, err = it.state.Value() // takes over what Let gave its nodes, so that it does not come back later
 	} else if now := it.node.Value(); now != nil && now != it.value {
-		err = graphops.Copy(now, valueOfTensor(t))
+		err = graphops.Copy(now, saved.Value(t))
 	}
 	if e := it.assign(t); err == nil {
 		err = e
@@ -304,7 +274,7 @@ func (it item) accepts(t safetensors.Tensor) error {
 	if it.state == nil || it.state.Kind() == graphops.Slot {
 		return nil
 	}
-	v, err := graphops.ScalarValue(valueOfTensor(t))
+	v, err := graphops.ScalarValue(saved.Value(t))
 	switch {
 	case err != nil:
 		return err
