@@ -16,7 +16,7 @@ import (
 // badJSON are texts and what their errors say, mostly the path of the key.
 var badJSON = []struct{ text, want string }{
 	// the form of the text
-	{``, "unexpected end"},
+	{``, "want an object, not an empty document"},
 	{`{"optimizer"`, "unexpected end"},
 	{`null`, "want an object"},
 	{`3`, "want an object"},
@@ -136,7 +136,7 @@ var badJSON = []struct{ text, want string }{
 	{`{"optimizer": {"class": "adam", "adam/lr": 5}}`, "config: optimizer.adam/lr: the learning rate does not belong here"},
 	{`{"optimizer": {"class": "torch/adam", "adam/lr": 5}, "learning_rate": 1}`, "config: optimizer.adam/lr: the learning rate does not belong here"},
 	{`{"updater_opts": [{"match": "w", "optimizer": {"class": "adam", "lr": 1}}]}`, "config: updater_opts[0].optimizer.lr: the learning rate does not belong here"},
-	{`{"updater_opts": [{"match": "w", "learning_rate": 1}]}`, "config: updater_opts[0].learning_rate: the learning rate does not belong here"},
+	{`{"updater_opts": [{"match": "w", "learning_rate": 1}]}`, "config: updater_opts[0].learning_rate: the learning rate does not belong here; write learning_rate_multiplier"},
 	{`{"updater_opts": [{"match": "w", "optimizer": "adma"}]}`, "config: updater_opts[0].optimizer: solvers: no optimizer"},
 	{`{"optimizer": "adam", "updater_opts": [{"match": "w"}, {"match": "w", "optimizer": {"beta1": 1.5}}]}`,
 		"config: updater_opts[1].optimizer.beta1: adam/beta1 is 1.5"},

@@ -187,10 +187,13 @@ func (b *built) effectiveRate() error {
 func (b *built) numerics() error {
 	c, losses := b.u.cfg, slices.Clone(b.after)
 	if c.DebugAddCheckNumericsOnOutput {
-		for _, n := range append(losses, b.u.outputs...) {
-			value := graphops.Of(n)
+		for _, n := range slices.Concat(b.u.outputs, losses) {
+			value, what := graphops.Of(n), "the loss"
+			if !losses.Contains(n) {
+				what = "the output " + nodeName(n)
+			}
 			b.opts = append(b.opts, graphops.Refuse(value.IsFinite().All().Select(graphops.Const(0), one), func(float64) error {
-				return errors.Errorf("updater: the output %q is not finite", n.Name())
+				return errors.Errorf("updater: %s is not finite", what)
 			}))
 		}
 	}

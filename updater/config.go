@@ -96,11 +96,12 @@ type Config struct {
 	DebugGradSummaries bool `json:"debug_grad_summaries"`
 
 	// SummaryInterval = k computes the summaries in every k-th run, from the first; 0: in none, and in every run if LogGradNorm or
-	// DebugGradSummaries is set.
+	// DebugGradSummaries is set. With an accumulation over n whose n divides k these runs only accumulate, so that no update ratio is
+	// seen: take a k without a common divisor, such as 101.
 	SummaryInterval int `json:"summary_interval"`
 
-	// DebugAddCheckNumericsOps checks everything that could make NaN or infinity out of finite numbers: a run in which it does fails,
-	// names it, and writes nothing. DebugAddCheckNumericsOnOutput checks the losses, and the nodes of the option Outputs.
+	// DebugAddCheckNumericsOps checks what can make NaN or infinity out of numbers of moderate size (see graphops.CheckNumerics), and all new
+	// values, where an overflow of sums and products shows: a run in which it does fails, names it, and writes nothing. DebugAddCheckNumericsOnOutput checks the losses, and the nodes of the option Outputs.
 	DebugAddCheckNumericsOps      bool `json:"debug_add_check_numerics_ops"`
 	DebugAddCheckNumericsOnOutput bool `json:"debug_add_check_numerics_on_output"`
 

@@ -141,7 +141,7 @@ func (u *Updater) loadFile(path string, opts []LoadOpt) error {
 	defer f.Close()
 	tensors, meta, err := safetensors.Read(f)
 	if err != nil {
-		return err
+		return errors.Wrapf(err, "%s is no whole safetensors file", path)
 	}
 	if meta["format"] != format {
 		return errors.Errorf("%s is no file of SaveFile: its format is %q", path, meta["format"])

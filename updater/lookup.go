@@ -97,6 +97,10 @@ func (u *Updater) Table() string {
 			fmt.Fprintln(w, "custom update\t\t\t\t1\t\t")
 			continue
 		}
+		if s.idle {
+			fmt.Fprintln(w, "not trained: no loss depends on it\t\t\t\t\t\t")
+			continue
+		}
 		fmt.Fprintf(w, "%s\t×%v\t%v\t×%v\t%s\t%s\t%s\n", s.opt.Key, s.opt.rate, *s.L2, s.opt.decay, s.runs(), s.processing(), strings.Join(s.Tags, " "))
 	}
 	_ = w.Flush() // to memory

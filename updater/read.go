@@ -82,7 +82,10 @@ func readConfig(r io.Reader) (c Config, err error) {
 // toJSON translates YAML.
 func toJSON(text []byte) (_ []byte, err error) {
 	trimmed := bytes.TrimSpace(text)
-	if len(trimmed) == 0 || trimmed[0] == '{' || trimmed[0] == '[' || json.Valid(trimmed) {
+	if len(trimmed) == 0 {
+		return nil, errors.New("want an object, not an empty document")
+	}
+	if trimmed[0] == '{' || trimmed[0] == '[' || json.Valid(trimmed) {
 		return text, nil
 	}
 	defer func() {
@@ -223,7 +226,7 @@ func decodeObject(at reflect.Value, object map[string]any, path string) error {
 			return errors.Errorf("%s%s: %s", path, key, why)
 		}
 		if !ok && strings.EqualFold(key, "learning_rate") && path != "" {
-			return errors.Errorf("%s%s: %s", path, key, misplaced)
+			return errors.Errorf("%s%s: the learning rate does not belong here; write learning_rate_multiplier, which multiplies that of the config", path, key)
 		}
 		if !ok {
 			return errors.Errorf("%s%s: unknown key%s", path, key, suggest.For(key, known))

@@ -233,6 +233,7 @@ type setting struct {
 	name    string   // in the solver
 	matched []string // the patterns, in order
 	opt     *optimizer
+	idle    bool // no loss depends on it
 }
 
 // settle finds the settings of variables, of which the solver's names are given.

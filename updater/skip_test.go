@@ -165,7 +165,7 @@ func TestCheckNumerics(t *testing.T) {
 		"ops":    {`{"optimizer": "adam", "debug_add_check_numerics_ops": true}`, "", nil},
 		"fused":  {`{"optimizer": "adam", "debug_add_check_numerics_ops": true, "gradient_clip": 5, "summary_interval": 1}`, "", nil},
 		"expand": {`{"optimizer": "adam", "debug_add_check_numerics_ops": true}`, "", []Option{Expanded()}},
-		"output": {`{"optimizer": "adam", "debug_add_check_numerics_on_output": true}`, `updater: the output "loss" is not finite`, nil},
+		"output": {`{"optimizer": "adam", "debug_add_check_numerics_on_output": true}`, `updater: the loss is not finite`, nil},
 	} {
 		g := G.NewGraph()
 		w := input(g, "w", 1)

@@ -70,7 +70,8 @@ func Outputs(nodes ...*gorgonia.Node) Option {
 }
 
 // New makes an updater. The loss is a float scalar, the variables are float inputs of its graph, and the loss must depend on
-// at least one of them. Everything is checked now; the graph is not touched before the optim op is first asked for.
+// at least one of them; variables that it does not depend on are left out, which Table and a warning of log/slog say. All of
+// this is checked now; the graph is not touched before the optim op is first asked for.
 func New(loss *gorgonia.Node, vars gorgonia.Nodes, cfg Config, opts ...Option) (*Updater, error) {
 	u := &Updater{cfg: cfg, losses: []objective{{loss, slices.Clone(vars)}}, pipe: newPipeline(cfg)}
 	for _, f := range opts {
@@ -158,7 +159,9 @@ func (u *Updater) checkLosses(losses []objective, vars gorgonia.Nodes) error {
 		}
 	}
 	for i, v := range trained {
-		has[i] = has[i] || u.of(v).l2() != 0 && !u.cfg.DecoupleConstraints
+		s := u.of(v)
+		has[i] = has[i] || s.l2() != 0 && !u.cfg.DecoupleConstraints
+		s.idle = !has[i]
 	}
 	if len(trained) == 0 { // all have custom updates
 		return nil
@@ -336,8 +339,8 @@ func (u *Updater) GlobalStep() (int, error) {
 }
 
 // On makes an updater for a loss on another graph, or another loss of this one, with the same config: a model of another batch size. The two
-// share the rules, their hyperparameters, and the state of variables of the same names; each has its own optim op, machines and summaries. Options other
-// than Expanded, which it inherits, are its own.
+// share the rules, their hyperparameters, and the state of variables of the same names, to which the caller binds the same
+// values; each has its own optim op, machines and summaries. Options other than Expanded, which it inherits, are its own: repeat custom and extra updates.
 func (u *Updater) On(loss *gorgonia.Node, vars gorgonia.Nodes, opts ...Option) (*Updater, error) {
 	if len(u.losses) == 0 {
 		return nil, errors.New("updater: make it with New")

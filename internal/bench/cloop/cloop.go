@@ -10,6 +10,7 @@ import "C"
 
 import (
 	"fmt"
+	"slices"
 	"time"
 	"unsafe"
 )
@@ -50,15 +51,8 @@ func Momentum32(w, m, g []float32, k *[2]float32) {
 	}
 }
 
-// length is the common length of the arrays; C would not notice that one is shorter.
-func length(n int, others ...int) C.size_t {
-	for _, o := range others {
-		if o != n {
-			panic("cloop: arrays of different lengths")
-		}
-	}
-	return C.size_t(n)
-}
+// length is that of the shortest array; C would not notice where one ends.
+func length(n int, others ...int) C.size_t { return C.size_t(slices.Min(append(others, n))) }
 
 func f32(s []float32) *C.float  { return (*C.float)(unsafe.Pointer(unsafe.SliceData(s))) }
 func f64(s []float64) *C.double { return (*C.double)(unsafe.Pointer(unsafe.SliceData(s))) }
