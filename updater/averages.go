@@ -6,8 +6,8 @@ import (
 )
 
 // UseAverages puts the averages of the weights into the variables, for evaluation, until restore puts the weights back, bit for bit.
-// Optimizers keep such averages with the option use_ema, and where they are made in Go with solvers.EMA, MovingAverage or SWA; a
-// variable of another optimizer, or without an average so far, stays as it is. That none has one is an error; see Averages.
+// Config.UseEMA and the option use_ema of an optimizer keep such averages, and in Go the rules solvers.EMA, MovingAverage and SWA. A variable
+// of which there is none, as none is kept or no step was made yet, stays as it is. That there is none at all is an error; see Averages.
 //
 // In between training is an error and changes nothing, also that of updaters of On, which share variables and state; so are a
 // second UseAverages, AssignAverages, SaveFile, LoadFile and FindLearningRate. Values are written in place, so that evaluation

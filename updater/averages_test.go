@@ -15,17 +15,23 @@ import (
 	"optimop/solvers"
 )
 
-// averaging are configs whose optimizer, gradient descent with the rate 1, averages, and the averages of weights that go down by 1
-// in each of three steps, from 4.
+// averaging are configs of gradient descent that average, and the averages of weights that go down by 1 in each of three steps, from 4.
 var averaging = map[string]struct {
-	optimizer any
-	want      float64
+	cfg  Config
+	want float64
 }{
-	"use_ema":   {map[string]any{"class": "sgd", "use_ema": true, "ema_momentum": .5}, 1.75},
-	"ema":       {solvers.EMA(solvers.NewSGD(), func(o *solvers.EMAOptions) { o.EMAMomentum = .5 }), 1.75},
-	"swa":       {solvers.SWA(solvers.NewSGD(), func(o *solvers.SWAOptions) { o.StartAveraging, o.AveragePeriod = 1, 1 }), 1.5},
-	"outermost": {solvers.EMA(solvers.SWA(solvers.NewSGD()), func(o *solvers.EMAOptions) { o.EMAMomentum = .5 }), 1.75},
-	"moving":    {solvers.MovingAverage(solvers.NewSGD(), func(o *solvers.MovingAverageOptions) { o.AverageDecay = .5 }), 1.875},
+	"use_ema":          {Config{UseEMA: true, EMAMomentum: new(.5)}, 1.75},
+	"of the optimizer": {Config{Optimizer: map[string]any{"class": "sgd", "use_ema": true, "ema_momentum": .5}}, 1.75},
+	"ema":              {Config{Optimizer: ema(solvers.NewSGD())}, 1.75},
+	"outermost":        {Config{Optimizer: ema(solvers.SWA(solvers.NewSGD()))}, 1.75},
+	"swa":              {Config{Optimizer: solvers.SWA(solvers.NewSGD(), func(o *solvers.SWAOptions) { o.StartAveraging, o.AveragePeriod = 1, 1 })}, 1.5},
+	"moving": {Config{Optimizer: solvers.MovingAverage(solvers.NewSGD(),
+		func(o *solvers.MovingAverageOptions) { o.AverageDecay = .5 })}, 1.875},
+	"dynamic scale": {Config{UseEMA: true, EMAMomentum: new(.5), DynamicLossScale: &DynamicLossScale{}}, 1.75},
+}
+
+func ema(r solvers.Rule) *solvers.Solver {
+	return solvers.EMA(r, func(o *solvers.EMAOptions) { o.EMAMomentum = .5 })
 }
 
 // While averages are in nothing trains; afterwards all is as if they had never been, bit for bit.
@@ -35,7 +41,9 @@ func TestUseAverages(t *testing.T) {
 			for _, dt := range floatTypes {
 				trainer := func() (*linear, *Updater, G.VM) {
 					l := newLinear(dt, initial{"s", 4.0}, initial{"w", []float64{4, 5}})
-					u, err := New(l.loss, l.vars, Config{Optimizer: c.optimizer, LearningRate: new(1.0)}, host...)
+					cfg := c.cfg
+					cfg.LearningRate = new(1.0)
+					u, err := New(l.loss, l.vars, cfg, host...)
 					require.NoError(t, err, name)
 					return l, u, must(u.NewMachine())
 				}
@@ -90,38 +98,43 @@ func states(t *testing.T, u *Updater) (all []safetensors.Tensor) {
 
 // Of several optimizers one averages: the other variables stay as they are, and so does one that only a custom update concerns.
 func TestUseAveragesOfSomeVariables(t *testing.T) {
-	l := newLinear(tensor.Float64, initial{"plain", 4.0}, initial{"mean", 4.0}, initial{"custom", 4.0})
-	idle := input(l.loss.Graph(), "idle", 9)
-	u, err := New(l.loss, append(l.vars, idle), config(t, `{"optimizer": "sgd", "learning_rate": 1, "updater_opts": [
-		{"match": "/mean|custom/", "optimizer": {"class": "sgd", "use_ema": true, "ema_momentum": 0.5}, "learning_rate_multiplier": 2}]}`),
-		CustomUpdate(l.vars[2], func(old Expr) Expr { return old.Add(one) }))
-	require.NoError(t, err)
-	values := func() (all []float64) {
-		for _, v := range append(l.vars, idle) {
-			all = append(all, elements(v)...)
+	for _, text := range []string{
+		`{"learning_rate": 1, "updater_opts": [
+			{"match": "/mean|custom/", "optimizer": {"class": "sgd", "use_ema": true, "ema_momentum": 0.5}, "learning_rate_multiplier": 2}]}`,
+		`{"learning_rate": 1, "use_ema": true, "ema_momentum": 0.5, "updater_opts": [
+			{"match": "/mean|custom/", "learning_rate_multiplier": 2}, {"match": "plain", "use_ema": false}]}`,
+	} {
+		l := newLinear(tensor.Float64, initial{"plain", 4.0}, initial{"mean", 4.0}, initial{"custom", 4.0})
+		all := append(l.vars, input(l.loss.Graph(), "idle", 9))
+		u, err := New(l.loss, all, config(t, text), CustomUpdate(l.vars[2], func(old Expr) Expr { return old.Add(one) }))
+		require.NoError(t, err)
+		values := func() (x []float64) {
+			for _, v := range all {
+				x = append(x, elements(v)...)
+			}
+			return x
 		}
-		return all
-	}
-	vm := must(u.NewMachine())
-	l.run(t, vm, 1.0, 1.0)
-	l.run(t, vm, 1.0, 1.0)
-	require.Equal(t, []float64{2, 0, 6, 9}, values())
-	require.NoError(t, u.WithAverages(func() error {
-		require.Equal(t, []float64{2, 1, 6, 9}, values())
-		require.ErrorContains(t, vm.RunAll(), "hold averages")
-		return nil
-	}))
-	require.Equal(t, []float64{2, 0, 6, 9}, values())
+		vm := must(u.NewMachine())
+		l.run(t, vm, 1.0, 1.0)
+		l.run(t, vm, 1.0, 1.0)
+		require.Equal(t, []float64{2, 0, 6, 9}, values())
+		require.NoError(t, u.WithAverages(func() error {
+			require.Equal(t, []float64{2, 1, 6, 9}, values())
+			require.ErrorContains(t, vm.RunAll(), "hold averages")
+			return nil
+		}))
+		require.Equal(t, []float64{2, 0, 6, 9}, values())
 
-	// What is averaged is what is trained: without that variable there is nothing.
-	require.NoError(t, u.SetTrainableVars(G.Nodes{l.vars[0], l.vars[2]}))
-	require.False(t, must(u.Averages()))
-	require.ErrorContains(t, u.AssignAverages(), "updater: AssignAverages: solvers: none of the parameters has an average")
-	require.NoError(t, u.SetTrainableVars(l.vars))
-	require.NoError(t, u.AssignAverages())
-	require.Equal(t, []float64{2, 1, 6, 9}, values())
-	require.NoError(t, u.InitOptimizerVars())
-	require.False(t, must(u.Averages()), "there are no averages after a reset")
+		// Only variables that are trained count.
+		require.NoError(t, u.SetTrainableVars(G.Nodes{all[0], all[2]}))
+		require.False(t, must(u.Averages()))
+		require.ErrorContains(t, u.AssignAverages(), "updater: AssignAverages: solvers: none of the parameters has an average")
+		require.NoError(t, u.SetTrainableVars(l.vars))
+		require.NoError(t, u.AssignAverages())
+		require.Equal(t, []float64{2, 1, 6, 9}, values())
+		require.NoError(t, u.InitOptimizerVars())
+		require.False(t, must(u.Averages()), "a reset takes the averages away")
+	}
 }
 
 // Updaters of On share values, averages and the lock.
