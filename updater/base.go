@@ -1,8 +1,6 @@
 package updater
 
 import (
-	"encoding/json"
-	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -59,13 +57,7 @@ func (c Config) given(s VarOptions) given {
 func (g given) empty() bool { return len(g.defaults)+len(g.settings) == 0 }
 
 // key tells them apart.
-func (g given) key() string {
-	text, err := json.Marshal([]any{g.defaults, g.settings})
-	if err != nil {
-		return fmt.Sprintf("%v", g) // fmt sorts maps, too
-	}
-	return string(text)
-}
+func (g given) key() string { return textOf([]any{g.defaults, g.settings}, identity) }
 
 // besides are options that an optimizer could have, but cannot do by itself.
 var besides = map[string]bool{"lossscalefactor": true, "overwritewithgradient": true}

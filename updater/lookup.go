@@ -33,7 +33,7 @@ func (u *Updater) needed() (all []*optimizer) {
 // DefaultOptimizer is that of the Config, for variables that no UpdaterOpts give another. It is an error if there are none.
 func (u *Updater) DefaultOptimizer() (Optimizer, error) {
 	for _, o := range u.needed() {
-		if o.choice == choiceOf(u.cfg.Optimizer) {
+		if o.choice == choiceOf(u.cfg.Optimizer, identity) {
 			return o.Optimizer, nil
 		}
 	}

@@ -76,7 +76,7 @@ func (p *pipeline) assign(all []*setting) error {
 
 // choose finds the optimizer of a choice, or makes it.
 func (p *pipeline) choose(choice any, given given, rate, decay float64, g group) (*optimizer, error) {
-	key := choiceKey{choiceOf(choice), given.key(), rate, decay, g}
+	key := choiceKey{choiceOf(choice, identity), given.key(), rate, decay, g}
 	if o := p.chosen[key]; o != nil {
 		return o, nil
 	}

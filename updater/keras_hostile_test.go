@@ -1,0 +1,66 @@
+package updater
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gorgonia.org/tensor"
+
+	"optimop/solvers"
+)
+
+// trainOnce runs a config once over variables a, b, … of one element.
+func trainOnce(t *testing.T, c Config, values, grads []float64) []float64 {
+	t.Helper()
+	var vars []initial
+	var feeds []any
+	for i, x := range values {
+		vars, feeds = append(vars, initial{string(rune('a' + i)), x}), append(feeds, grads[i])
+	}
+	l := newLinear(tensor.Float64, vars...)
+	u, err := New(l.loss, l.vars, c)
+	require.NoError(t, err)
+	vm, err := u.NewMachine()
+	require.NoError(t, err)
+	l.run(t, vm, feeds...)
+	return l.all()
+}
+
+// Rules that are given in Go look alike in JSON, and are told apart all the same.
+func TestRulesOfOneFormAreTwo(t *testing.T) {
+	one := 1.0
+	of := func(a, b any) Config {
+		return Config{LearningRate: &one, UpdaterOpts: []VarOptions{{Match: "a", Constraints: []any{a}}, {Match: "b", Constraints: []any{b}}}}
+	}
+	for _, c := range []Config{
+		of(solvers.NewBox(0, 3), solvers.NewBox(0, 5)),
+		of(map[string]any{"class": "chain", "rules": []any{solvers.NewBox(0, 3)}}, map[string]any{"class": "chain", "rules": []any{solvers.NewBox(0, 5)}}),
+		of(map[string]any{"class": "chain", "rules": []solvers.Rule{solvers.NewBox(0, 3)}}, map[string]any{"class": "chain", "rules": []solvers.Rule{solvers.NewBox(0, 5)}}),
+		{LearningRate: &one, UpdaterOpts: []VarOptions{
+			{Match: "a", Optimizer: map[string]any{"class": "chain", "rules": []any{"sgd", solvers.NewBox(0, 3)}}},
+			{Match: "b", Optimizer: map[string]any{"class": "chain", "rules": []any{"sgd", solvers.NewBox(0, 5)}}}}},
+	} {
+		got := trainOnce(t, c, []float64{8, 8}, []float64{1, 1})
+		require.InDeltaSlice(t, []float64{3, 5}, got, 1e-12)
+	}
+	l := newLinear(tensor.Float64, initial{"a", 1.})
+	u, err := New(l.loss, l.vars, Config{Constraints: []any{solvers.NewBox(0, 3)}})
+	require.NoError(t, err)
+	require.Equal(t, `{"class":"sgd","constraints":["*solvers.Solver"]}`, u.Optimizers()[0].Key)
+}
+
+// A config with rules of Go anywhere has no form in a file.
+func TestRulesHaveNoJSON(t *testing.T) {
+	box := solvers.NewBox(0, 3)
+	for want, c := range map[string]Config{
+		"config: constraints[1]: a *solvers.Solver has no form":            {Constraints: []any{"non_negative", box}},
+		"config: constraints[0]: a *solvers.Box has no form":               {Constraints: []any{&solvers.Box{}}},
+		"config: constraints[0].rules[0]: a *solvers.Solver has no form":   {Constraints: []any{map[string]any{"class": "chain", "rules": []any{box}}}},
+		"config: optimizer.rule: a *solvers.Solver has no form":            {Optimizer: map[string]any{"class": "lookahead", "rule": solvers.NewSGD()}},
+		"config: updater_opts[0].constraints[0]: a *solvers.Solver has no": {UpdaterOpts: []VarOptions{{Match: "a", Constraints: []any{box}}}},
+	} {
+		_, err := json.Marshal(c)
+		require.ErrorContains(t, err, want)
+	}
+}
