@@ -121,6 +121,7 @@ func (r *Base) ordinary(p Param) bool   { return !r.overwrites(p) }
 // excludes reports whether a parameter has no weight decay.
 func (r *Base) excludes(name string) bool {
 	short := name[strings.LastIndexByte(name, '/')+1:]
-	return slices.Contains(r.ExcludedVariables, name) || len(r.ExcludeFromWeightDecay) > 0 &&
-		regexp.MustCompile(strings.Join(r.ExcludeFromWeightDecay, "|")).MatchString(short)
+	return slices.Contains(r.ExcludedVariables, name) || slices.ContainsFunc(r.ExcludeFromWeightDecay, func(p string) bool {
+		return regexp.MustCompile(p).MatchString(short) // Validate and ExcludeFromWeightDecay compiled it
+	})
 }

@@ -3,6 +3,7 @@ package solvers
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -202,6 +203,9 @@ func TestExcludeFromWeightDecay(t *testing.T) {
 		{[]string{""}, []string{"dense/kernel", "dense/bias", "norm_layer/gamma"}},
 		{[]string{"norm"}, nil},
 		{[]string{"^g", "bias"}, []string{"dense/bias", "norm_layer/gamma"}},
+		{[]string{"(?i)GAMMA", "BIAS"}, []string{"norm_layer/gamma"}}, // each by itself
+		{[]string{`\Qbias`, "gamma"}, []string{"dense/bias", "norm_layer/gamma"}},
+		{[]string{strings.Repeat("(", 999) + "bias" + strings.Repeat(")", 999), "gamma"}, []string{"dense/bias", "norm_layer/gamma"}},
 	} {
 		s := decaying()
 		require.NoError(t, s.ExcludeFromWeightDecay([]string{"kernel"}, bias)) // replaced by the next
