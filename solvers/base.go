@@ -105,6 +105,19 @@ func within[R Rule](r Rule) (found []R) {
 	return found
 }
 
+// Bases are those that the solver's rule is made of, the outer before the inner.
+func (s *Solver) Bases() (all []*Base) {
+	if s.Err() != nil {
+		return nil
+	}
+	for _, info := range s.rules {
+		if b, ok := info.rule.(*Base); ok {
+			all = append(all, b)
+		}
+	}
+	return all
+}
+
 // Rules implements Composite. The optimizer comes last: where hyperparameters of one name are looked for, its own counts, not an
 // epsilon of a constraint.
 func (r *Base) Rules() []Rule { return append(slices.Clone(r.Constraints), r.Rule) }

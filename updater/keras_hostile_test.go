@@ -2,6 +2,7 @@ package updater
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -63,4 +64,10 @@ func TestRulesHaveNoJSON(t *testing.T) {
 		_, err := json.Marshal(c)
 		require.ErrorContains(t, err, want)
 	}
+}
+
+// The epsilon of the config is not that of a constraint.
+func TestEpsilonOfConstraints(t *testing.T) {
+	_, err := ReadConfig(strings.NewReader(`{"optimizer_epsilon": 1, "constraints": ["unit_norm"]}`))
+	require.ErrorContains(t, err, "config: optimizer_epsilon: no optimizer here has an epsilon")
 }

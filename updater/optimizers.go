@@ -297,13 +297,23 @@ type injection struct {
 	v         float64
 }
 
-// has is the full name of the last hyperparameter of a name, that of the optimizer itself; "" if there is none.
+// has is the full name of the last hyperparameter of a name, that of the optimizer itself; "" if there is none. Constraints do not count.
 func (o *optimizer) has(name string) (full string) {
 	rules, err := o.Solver.RuleNames(o.Solver)
 	if err != nil {
 		return ""
 	}
+	var constraints []string
+	for _, b := range o.Solver.Bases() {
+		for _, c := range b.Constraints {
+			names, _ := o.Solver.RuleNames(c) // which it knows
+			constraints = append(constraints, names...)
+		}
+	}
 	for _, r := range rules {
+		if slices.Contains(constraints, r) {
+			continue
+		}
 		if _, err := o.Solver.Get(r + "/" + name); err == nil {
 			full = r + "/" + name
 		}
