@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/pkg/errors"
 
@@ -62,30 +61,25 @@ func (g given) key() string { return textOf([]any{g.defaults, g.settings}, ident
 // besides are options that an optimizer could have, but cannot do by itself.
 var besides = map[string]bool{"lossscalefactor": true, "overwritewithgradient": true}
 
-// alone checks that an optimizer does not do by itself what the settings of its variables do, too.
-func (c Config) alone(o *optimizer, s VarOptions) error {
-	rules, err := o.Solver.RuleNames(o.Solver)
+// alone checks that a choice of optimizer does not do by itself what the settings of its variables do, too.
+func (c Config) alone(choice any, s VarOptions, at string) error {
+	n, clips := max(valueOf(s.AccumGradMultipleStep), valueOf(s.GradientAccumulationSteps)), s.clips(at+": ", true)
+	if n < 2 && clips == nil {
+		return nil
+	}
+	own, err := c.optimizer(choice, given{}, at) // without what it gets
 	if err != nil {
 		return err
 	}
-	clips := false
-	for _, r := range rules {
-		if kind, _, _ := strings.Cut(r, "#"); kind != "base" {
-			continue
-		}
-		for _, bound := range []string{"clip_norm", "global_clip_norm", "clip_value"} {
-			v, err := o.Solver.Get(r + "/" + bound)
-			clips = clips || err == nil && v != 0
+	for _, b := range own.Solver.Bases() {
+		switch {
+		case n > 1 && b.GradientAccumulationSteps > 0:
+			return errors.Errorf("%s: gradient_accumulation_steps: the optimizer accumulates by itself, and what it gets is of %d runs", at, n)
+		case b.ClipNorm != 0 || b.GlobalClipNorm != 0 || b.ClipValue != 0:
+			return clips
 		}
 	}
-	if c.KerasStrict { // its clips are of the settings
-		s.ClipNorm, s.GlobalClipNorm, s.ClipValue = nil, nil, nil
-	}
-	n := max(valueOf(s.AccumGradMultipleStep), valueOf(s.GradientAccumulationSteps))
-	if n > 1 && !c.KerasStrict && mentions(s.Optimizer, "gradient_accumulation_steps") {
-		return errors.Errorf("gradient_accumulation_steps: the optimizer accumulates by itself, and what it gets is of %d runs", n)
-	}
-	return s.clips("", clips)
+	return nil
 }
 
 // over completes an optimizer's own map.

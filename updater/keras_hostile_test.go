@@ -71,3 +71,27 @@ func TestEpsilonOfConstraints(t *testing.T) {
 	_, err := ReadConfig(strings.NewReader(`{"optimizer_epsilon": 1, "constraints": ["unit_norm"]}`))
 	require.ErrorContains(t, err, "config: optimizer_epsilon: no optimizer here has an epsilon")
 }
+
+// What an optimizer does by itself, wherever it is said, nothing around it does again.
+func TestNothingTwice(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"keras_strict": true, "clipnorm": 1, "optimizer": {"class": "sgd", "clipnorm": 2}}`:                                             "config: optimizer: clipnorm: the optimizer clips by itself",
+		`{"keras_strict": true, "clipnorm": 1, "optimizer": {"class": "sgd", "clipvalue": 2}}`:                                            "config: optimizer: clipnorm: the optimizer clips by itself",
+		`{"keras_strict": true, "gradient_accumulation_steps": 2, "optimizer": {"class": "sgd", "gradient_accumulation_steps": 3}}`:       "accumulates by itself, and what it gets is of 2 runs",
+		`{"keras_strict": true, "accum_grad_multiple_step": 2, "optimizer": {"class": "sgd", "gradient_accumulation_steps": 3}}`:          "accumulates by itself, and what it gets is of 2 runs",
+		`{"accum_grad_multiple_step": 2, "optimizer": {"class": "chain", "rules": [{"class": "sgd", "gradient_accumulation_steps": 3}]}}`: "accumulates by itself, and what it gets is of 2 runs",
+		`{"gradient_accumulation_steps": 2, "optimizer": {"class": "sgd", "base/gradient_accumulation_steps": 3}}`:                        "accumulates by itself, and what it gets is of 2 runs",
+	} {
+		_, err := ReadConfig(strings.NewReader(text))
+		require.ErrorContains(t, err, want, text)
+	}
+	accumulates := solvers.WithBase(solvers.NewSGD(), func(b *solvers.Base) { b.GradientAccumulationSteps = 2 })
+	clips := solvers.WithBase(solvers.NewSGD(), func(b *solvers.Base) { b.ClipValue = 2 })
+	l := newLinear(tensor.Float64, initial{"a", 1.})
+	for _, strict := range []bool{false, true} {
+		_, err := New(l.loss, l.vars, Config{KerasStrict: strict, GradientAccumulationSteps: 2, Optimizer: accumulates})
+		require.ErrorContains(t, err, "accumulates by itself")
+		_, err = New(l.loss, l.vars, Config{KerasStrict: strict, ClipNorm: 2, Optimizer: clips})
+		require.ErrorContains(t, err, "clipnorm: the optimizer clips by itself")
+	}
+}

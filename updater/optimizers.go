@@ -344,12 +344,12 @@ func (c Config) checkOptimizers() error {
 		if err != nil {
 			return err
 		}
+		if err := c.alone(choice, settings, at); err != nil {
+			return err
+		}
 		o, err := c.optimizer(choice, c.given(settings), at)
 		if err != nil {
 			return err
-		}
-		if err := c.alone(o, settings); err != nil {
-			return errors.Wrap(err, at)
 		}
 		if _, given := choice.(solvers.Rule); !given && rate != nil && o.has("learning_rate") != "" {
 			if err := o.Solver.Set(o.has("learning_rate"), *rate); err != nil {

@@ -59,12 +59,12 @@ func (p *pipeline) assign(all []*setting) error {
 		if err != nil {
 			return err
 		}
+		if err := p.cfg.alone(choice, s.VarOptions, "optimizer"); err != nil {
+			return errors.Wrapf(err, "the settings of %q", s.name)
+		}
 		g := p.cfg.given(s.VarOptions)
 		if s.opt, err = p.choose(choice, g, *s.LearningRateMultiplier, *s.WeightDecayMultiplier, s.steps()); err != nil {
 			return err
-		}
-		if err := p.cfg.alone(s.opt, s.VarOptions); err != nil {
-			return errors.Wrapf(err, "the settings of %q", s.name)
 		}
 	}
 	p.all = all
