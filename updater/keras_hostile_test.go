@@ -95,3 +95,22 @@ func TestNothingTwice(t *testing.T) {
 		require.ErrorContains(t, err, "clipnorm: the optimizer clips by itself")
 	}
 }
+
+// An optimizer that has to be told of the loss's scale, or of a learning rate, is none for a config.
+func TestIncompleteOptimizers(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"optimizer": {"class": "loss_scale", "rule": "sgd"}}`:                                   "config: optimizer: it divides the gradients by a scale of the loss",
+		`{"optimizer": {"class": "sgd", "base/loss_scale_factor": 4}}`:                            "config: optimizer: it divides the gradients by a scale of the loss",
+		`{"optimizer": {"class": "chain", "rules": [{"class": "adam", "loss_scale_factor": 4}]}}`: "config: optimizer: it divides the gradients by a scale of the loss",
+		`{"optimizer": "cocob", "weight_decay": 0.5}`:                                             `config: optimizer: "cocob" has no learning rate, which weight_decay goes by`,
+	} {
+		_, err := ReadConfig(strings.NewReader(text))
+		require.ErrorContains(t, err, want, text)
+	}
+	l := newLinear(tensor.Float64, initial{"a", 1.})
+	for _, s := range []*solvers.Solver{solvers.WithLossScale(solvers.NewSGD(), func(s *solvers.LossScale) { s.InitialScale = 1 }),
+		solvers.WithBase(solvers.NewSGD(), func(b *solvers.Base) { b.LossScaleFactor = 4 })} {
+		_, err := New(l.loss, l.vars, Config{Optimizer: s, DynamicLossScale: &DynamicLossScale{}})
+		require.ErrorContains(t, err, "write loss_scale_factor or dynamic_loss_scale beside optimizer")
+	}
+}
