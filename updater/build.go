@@ -52,8 +52,11 @@ func (u *Updater) label(n *gorgonia.Node) string {
 	if s == nil {
 		return ""
 	}
-	if u.custom.of(n) != nil {
+	switch {
+	case s.custom:
 		return "custom"
+	case s.overwrite:
+		return "overwritten"
 	}
 	rules, err := u.solver.RuleNames(s.opt.Solver)
 	if err != nil {
@@ -127,7 +130,7 @@ func (b *built) maximize() error {
 	var wrt gorgonia.Nodes
 	for i, v := range b.vars {
 		g := b.grads[i].Raw
-		if g == (Expr{}) {
+		if g == (Expr{}) || b.u.of(v).overwrite {
 			continue
 		}
 		if squares == (Expr{}) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	G "gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 
 	"optimop/solvers"
@@ -113,4 +114,74 @@ func TestIncompleteOptimizers(t *testing.T) {
 		_, err := New(l.loss, l.vars, Config{Optimizer: s, DynamicLossScale: &DynamicLossScale{}})
 		require.ErrorContains(t, err, "write loss_scale_factor or dynamic_loss_scale beside optimizer")
 	}
+}
+
+// What is overwritten with its gradient is in no norm, whatever the loss's scale makes of it.
+func TestOverwrittenIsInNoNorm(t *testing.T) {
+	for _, c := range []struct {
+		config string
+		want   []float64
+	}{
+		{`"gradient_clip_global_norm": 4`, []float64{100, 8 - 2.4, 8 - 3.2}},
+		{`"gradient_clip_global_norm": 4, "loss_scale_factor": 16`, []float64{1600, 8 - 2.4, 8 - 3.2}},
+		{`"gradient_clip_global_norm": 4, "global_norm_tag": "x", "updater_opts": [{"match": "[ab]", "tags": "x"}]`, []float64{100, 5, 4}},
+		{`"grad_norm_to_clip_to_zero": 6`, []float64{100, 5, 4}},
+		{`"global_clipnorm": 4`, []float64{100, 8 - 2.4, 8 - 3.2}},
+	} {
+		cfg := config(t, `{"learning_rate": 1, "overwrite_with_gradient": "a", `+c.config+`}`)
+		require.InDeltaSlice(t, c.want, trainOnce(t, cfg, []float64{8, 8, 8}, []float64{100, 3, 4}), 1e-12, c.config)
+	}
+	for _, scale := range []float64{0, 16} { // w² and v²
+		g := G.NewGraph()
+		w, v := input(g, "w", 3), input(g, "v", 4)
+		loss := must(G.Add(must(G.Mul(w, w)), must(G.Mul(v, v))))
+		one := 1.0
+		u := must(New(loss, G.Nodes{w, v}, Config{LearningRate: &one, OverwriteWithGradient: []string{"v"}, MaximizeGradNorm: .5, LossScaleFactor: scale, LogGradNorm: true}))
+		runs(t, must(u.NewMachine()), 1)
+		require.InDelta(t, 3-6+.5*2, floats(w)[0], 1e-12)
+		require.InDelta(t, 8*max(1, scale), floats(v)[0], 1e-12)
+		record, ok, err := u.Summary()
+		require.True(t, ok && err == nil)
+		require.InDelta(t, 6, record.Values[0].Value, 1e-12)
+	}
+	l := newLinear(tensor.Float64, initial{"a", 1.}, initial{"b", 1.})
+	_, err := New(l.loss, l.vars, config(t, `{"overwrite_with_gradient": "a", "gradient_clip_global_norm": 1, "global_norm_tag": "x", "updater_opts": [{"match": "a", "tags": "x"}]}`))
+	require.ErrorContains(t, err, `no variable with the tag "x" is updated by its gradient`)
+}
+
+// Patterns of overwritten variables are as others, and a custom update counts more.
+func TestOverwrittenVariables(t *testing.T) {
+	g := G.NewGraph()
+	w := input(g, "w", 3)
+	second := G.NewVector(g, G.Float64, G.WithShape(2), G.WithName("w"), G.WithValue(in(tensor.Float64, []float64{1, 2})))
+	loss := must(G.Add(must(G.Mul(w, w)), must(G.Sum(must(G.HadamardProd(second, second))))))
+	u := must(New(loss, G.Nodes{w, second}, Config{OverwriteWithGradient: []string{"w"}}))
+	runs(t, must(u.NewMachine()), 1)
+	require.Equal(t, []float64{6, 2, 4}, append(floats(w), elements(second)...))
+	require.Empty(t, u.Optimizers())
+	_, err := u.OptimizerOf(w)
+	require.ErrorContains(t, err, `no optimizer has the variable "w"`)
+
+	for _, text := range []string{`{"overwrite_with_gradient": "*"}`,
+		`{"learning_rate": 1, "overwrite_with_gradient": "a", "gradient_clip_global_norm": 9, "global_norm_tag": "x", "updater_opts": [{"match": "*", "tags": "x"}]}`} {
+		l := newLinear(tensor.Float64, initial{"a", 1.}, initial{"b", 1.}, initial{"c", 1.})
+		u = must(New(l.loss, l.vars, config(t, text), CustomUpdate(l.vars[1], func(old Expr) Expr { return old.Neg() })))
+		vm := must(u.NewMachine())
+		l.run(t, vm, 2., 3., 0.)
+		require.Equal(t, []float64{2, -1}, l.all()[:2])
+	}
+	for _, name := range []string{"w[0]", "w*", `w\x`, "w?", "[", "a/b[1]/c"} {
+		l := newLinear(tensor.Float64, initial{name, 8.}, initial{"w", 8.})
+		one := 1.0
+		u = must(New(l.loss, l.vars, Config{LearningRate: &one, OverwriteWithGradient: []string{quote.Replace(name)}, GradientClipGlobalNorm: 1, UseEMA: true}))
+		l.run(t, must(u.NewMachine()), 3., 1.)
+		require.Equal(t, []float64{3, 7}, l.all(), name)
+	}
+	// without a loss its penalty does not train it either
+	l := newLinear(tensor.Float64, initial{"a", 1.})
+	idle := input(l.loss.Graph(), "idle", 5)
+	u = must(New(l.loss, append(l.vars, idle), config(t, `{"overwrite_with_gradient": "idle", "updater_opts": [{"match": "idle", "l2": 0.5}]}`)))
+	l.run(t, must(u.NewMachine()), 3.)
+	require.Equal(t, 5., floats(idle)[0])
+	require.Contains(t, u.Table(), "not trained: no loss depends on it")
 }

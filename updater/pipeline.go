@@ -108,11 +108,12 @@ func (p *pipeline) Apply(b *solvers.Builder, in []solvers.Step) (out []solvers.S
 			}
 			p.groups[g] = r
 		}
-		if base, ok := r.(*solvers.Base); ok {
-			base.OverwriteWithGradient = p.overwritten()
-		}
 		out, err = b.Partly(out, func(q solvers.Param) bool { return p.by[q.Name].steps() == g }, func(some []solvers.Step) ([]solvers.Step, error) {
-			if g.overwrite {
+			if base, ok := r.(*solvers.Base); ok {
+				base.OverwriteWithGradient = nil
+				for _, s := range some {
+					base.OverwriteWithGradient = append(base.OverwriteWithGradient, quote.Replace(s.Param.Name))
+				}
 				p.see(some, some)
 			}
 			return b.Run(r, some)
@@ -131,16 +132,6 @@ func (p *pipeline) overwriting(n int) solvers.Rule {
 		r.GradientAccumulationSteps = n
 	}
 	return r
-}
-
-// overwritten are the names of these variables, as patterns.
-func (p *pipeline) overwritten() (names []string) {
-	for _, s := range p.all {
-		if s.overwrite {
-			names = append(names, quote.Replace(s.name))
-		}
-	}
-	return names
 }
 
 // nothing is the rule for no variables.
@@ -251,9 +242,12 @@ func (r *process) Apply(b *solvers.Builder, in []solvers.Step) (out []solvers.St
 			}
 			switch g := rule.(type) { // who has the tag may have changed
 			case *solvers.ClipByGlobalNorm:
-				g.Over = over(p.all, k.tag)
+				g.Over, err = over(p.all, k.tag)
 			case *solvers.ZeroByGlobalNorm:
-				g.Over = over(p.all, k.tag)
+				g.Over, err = over(p.all, k.tag)
+			}
+			if err != nil {
+				return nil, err
 			}
 			out, err = b.Partly(out, func(q solvers.Param) bool { return key(q.Name) == k }, func(some []solvers.Step) ([]solvers.Step, error) {
 				return b.Run(rule, some)

@@ -112,7 +112,8 @@ func (s *summing) global(all bool) {
 	norm := func(tag string) Expr {
 		squares := graphops.Const(0)
 		for i, v := range s.vars {
-			if g := s.grads[i].Raw; g != (Expr{}) && (tag == "" || slices.Contains(s.u.of(v).Tags, tag)) {
+			set := s.u.of(v)
+			if g := s.grads[i].Raw; g != (Expr{}) && !set.overwrite && (tag == "" || slices.Contains(set.Tags, tag)) {
 				squares = squares.Add(g.SumSquares())
 			}
 		}
