@@ -2,6 +2,7 @@ package updater
 
 import (
 	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -87,8 +88,8 @@ func (g given) over(own map[string]any) map[string]any {
 	out := maps.Clone(own)
 	find := func(key string) string {
 		for _, k := range slices.Sorted(maps.Keys(own)) {
-			if spelling.Fold(k) == spelling.Fold(key) {
-				return k
+			if name := path.Base(spelling.Fold(k)); name == spelling.Fold(key) || name == "weightdecayrate" && key == "weight_decay" {
+				return k // also one rule's, "adamw/weight_decay", or that of another library
 			}
 		}
 		return ""

@@ -101,7 +101,8 @@ func TestNothingTwice(t *testing.T) {
 func TestIncompleteOptimizers(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"optimizer": {"class": "loss_scale", "rule": "sgd"}}`:                                   "config: optimizer: it divides the gradients by a scale of the loss",
-		`{"optimizer": {"class": "sgd", "base/loss_scale_factor": 4}}`:                            "config: optimizer: it divides the gradients by a scale of the loss",
+		`{"optimizer": {"class": "sgd", "base/loss_scale_factor": 4}}`:                            "config: optimizer.base/loss_scale_factor: the key does not belong here",
+		`{"optimizer": {"class": "sgd", "base/overwrite_with_gradient": ["a"]}}`:                  "config: optimizer.base/overwrite_with_gradient: the key does not",
 		`{"optimizer": {"class": "chain", "rules": [{"class": "adam", "loss_scale_factor": 4}]}}`: "config: optimizer: it divides the gradients by a scale of the loss",
 		`{"optimizer": "cocob", "weight_decay": 0.5}`:                                             `config: optimizer: "cocob" has no learning rate, which weight_decay goes by`,
 	} {
@@ -184,4 +185,19 @@ func TestOverwrittenVariables(t *testing.T) {
 	l.run(t, must(u.NewMachine()), 3.)
 	require.Equal(t, 5., floats(idle)[0])
 	require.Contains(t, u.Table(), "not trained: no loss depends on it")
+}
+
+// An option of an optimizer's own map is that option in every spelling.
+func TestSpellingsOfArguments(t *testing.T) {
+	for text, want := range map[string]float64{
+		`"weight_decay": 0.5, "optimizer": {"class": "adamw", "adamw/weight_decay": 0.25}`:                                  8 - 2 - 1,
+		`"weight_decay": 0.5, "optimizer": {"class": "adamw", "weight_decay_rate": 0.25}`:                                   8 - 2 - 1,
+		`"weight_decay": 0.5, "optimizer": {"class": "lion", "WeightDecay": 0.25}`:                                          8 - 2 - 1,
+		`"weight_decay": 0.5, "optimizer": {"class": "sgd", "base/weight-decay": 0.25}`:                                     8 - 2 - 1,
+		`"optimizer": {"class": "adamw", "weight_decay_rate": 0.25}, "updater_opts": [{"match": "a", "weight_decay": 0.5}]`: 8 - 4 - 1,
+		`"constraints": "unit_norm", "optimizer": {"class": "sgd", "base/constraints": {"class": "box", "max_value": 2}}`:   2,
+	} {
+		got := trainOnce(t, config(t, `{"learning_rate": 1, `+text+`}`), []float64{8}, []float64{1})
+		require.InDelta(t, want, got[0], 1e-6, text)
+	}
 }

@@ -151,17 +151,17 @@ func (o *optimizer) read(c Config, given map[string]any, at string) error {
 			delete(options, key)
 			continue
 		}
-		switch rule, field := path.Split(spelling.Fold(key)); {
+		rule, field := path.Split(spelling.Fold(key))
+		switch {
+		case besides[field]:
+			return errors.Errorf("%s.%s: the key does not belong here; write it beside optimizer", at, key)
 		case field != "learningrate" && field != "lr":
 		case rule == "":
 			return errors.Errorf("%s.%s: %s", at, key, misplaced)
 		default:
 			rate = key
 		}
-		if why := besides[spelling.Fold(key)]; why {
-			return errors.Errorf("%s.%s: the key does not belong here; write it beside optimizer", at, key)
-		}
-		if object, ok := options[key].(map[string]any); ok && spelling.Fold(key) != "constraints" {
+		if object, ok := options[key].(map[string]any); ok && field != "constraints" {
 			s, err := readSchedule(object)
 			if err != nil {
 				return placed(err, at+"."+key)
