@@ -1,6 +1,8 @@
 package solvers
 
 import (
+	"math"
+
 	"github.com/pkg/errors"
 	"gorgonia.org/gorgonia"
 
@@ -99,7 +101,8 @@ func (r *LossScale) Next(scale, counter, finite Expr) (nextScale, nextCounter Ex
 
 func (r *LossScale) next(scale, counter, finite, growth, backoff, least Expr) (nextScale, nextCounter Expr) {
 	grows := counter.Equal(graphops.Const(float64(r.DynamicGrowthSteps - 1)))
-	nextScale = finite.Select(grows.Select(scale.Mul(growth), scale), scale.Mul(backoff).Max(least))
+	grown := scale.Mul(growth).Min(graphops.Const(math.MaxFloat64)) // infinity would have no way back
+	nextScale = finite.Select(grows.Select(grown, scale), scale.Mul(backoff).Max(least))
 	return nextScale, finite.And(grows.Not()).Select(counter.Add(one), zero)
 }
 

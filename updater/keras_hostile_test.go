@@ -2,6 +2,7 @@ package updater
 
 import (
 	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 
@@ -199,5 +200,19 @@ func TestSpellingsOfArguments(t *testing.T) {
 	} {
 		got := trainOnce(t, config(t, `{"learning_rate": 1, `+text+`}`), []float64{8}, []float64{1})
 		require.InDelta(t, want, got[0], 1e-6, text)
+	}
+}
+
+// A scale that grows beyond all numbers comes back.
+func TestDynamicLossScaleStaysFinite(t *testing.T) {
+	for _, host := range hosts {
+		l := newLinear(tensor.Float64, initial{"w", 8.})
+		u := must(New(l.loss, l.vars, config(t, `{"learning_rate": 1, "dynamic_loss_scale":
+			{"initial_scale": 1e308, "growth_factor": 1e300, "dynamic_growth_steps": 2, "backoff_factor": 1e-5}}`), host...))
+		vm := must(u.NewMachine())
+		for _, row := range []struct{ grad, w, scale float64 }{{.5, 7.5, 1e308}, {.5, 7, math.MaxFloat64}, {4, 7, math.MaxFloat64 * 1e-5}, {4, 3, math.MaxFloat64 * 1e-5}} {
+			l.run(t, vm, row.grad)
+			require.InEpsilonSlice(t, []float64{row.w, row.scale}, []float64{l.all()[0], must(u.LossScale())}, 1e-12)
+		}
 	}
 }
