@@ -88,7 +88,7 @@ type Config struct {
 	ExcludeFromWeightDecay []string `json:"exclude_from_weight_decay"`
 
 	// UseEMA keeps exponential averages of the weights, see solvers.EMA for their formula and the two other options. They are the slot
-	// "average"; Updater.UseAverages puts them in the place of the weights. EMAMomentum is by default 0.99.
+	// "average"; UseAverages of Updater.Solver puts them in the place of the weights. EMAMomentum is by default 0.99.
 	UseEMA                bool     `json:"use_ema"`
 	EMAMomentum           *float64 `json:"ema_momentum"`
 	EMAOverwriteFrequency int      `json:"ema_overwrite_frequency"`
@@ -137,7 +137,8 @@ type Config struct {
 	SummaryInterval int `json:"summary_interval"`
 
 	// DebugAddCheckNumericsOps checks what can make NaN or infinity out of numbers of moderate size (see graphops.CheckNumerics), and all new
-	// values, where an overflow of sums and products shows: a run in which it does fails, names it, and writes nothing. DebugAddCheckNumericsOnOutput checks the losses, and the nodes of the option Outputs.
+	// values, where an overflow of sums and products shows: a run in which it does fails, names it, and writes nothing; it is not skipped, so
+	// that a DynamicLossScale that is too large stays. DebugAddCheckNumericsOnOutput checks the losses, and the nodes of the option Outputs.
 	DebugAddCheckNumericsOps      bool `json:"debug_add_check_numerics_ops"`
 	DebugAddCheckNumericsOnOutput bool `json:"debug_add_check_numerics_on_output"`
 
