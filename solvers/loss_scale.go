@@ -70,20 +70,30 @@ func (r *LossScale) Apply(b *Builder, in []Step) ([]Step, error) {
 	skipped.Set(finite.Select(skipped.Expr, skipped.Add(one)))
 
 	bases := within[*Base](r.Rule)
-	unscaled, err := b.Each(in, func(s Step) Expr {
+	divide := func(s Step) Expr {
 		for _, base := range bases {
 			if base.overwrites(s.Param) {
 				return s.Delta
 			}
 		}
 		return s.Delta.Div(scale.Expr)
-	})
+	}
+	unscaled, err := b.Each(in, divide)
+	if err != nil {
+		return nil, err
+	}
+	grads, err := b.Each(b.grads, divide)
 	if err != nil {
 		return nil, err
 	}
 	return b.When(finite, func() ([]Step, error) {
-		return b.Adjusting("loss_scale_factor", func(Expr) Expr { return one }, func() ([]Step, error) { return b.Run(r.Rule, unscaled) })
+		return b.unscaledOnce(grads, func() ([]Step, error) { return b.Run(r.Rule, unscaled) })
 	})
+}
+
+// unscaledOnce runs rules that get gradients without the scale of the loss, and do not divide them again.
+func (b *Builder) unscaledOnce(grads []Step, apply func() ([]Step, error)) ([]Step, error) {
+	return b.Adjusting("loss_scale_factor", func(Expr) Expr { return one }, func() ([]Step, error) { return b.regarding(grads, apply) })
 }
 
 // ScaleLoss multiplies a loss by the scale that the solver's rule divides the gradients by: that of a LossScale, which is then read from
@@ -152,6 +162,9 @@ func (s *Solver) scaler() (found *ruleInfo, err error) {
 			name := info.name + "/loss_scale_factor"
 			if ignored[r] || r.LossScaleFactor == 0 && s.bound[name] == nil && s.scheduled(name) == nil {
 				continue
+			}
+			for _, b := range within[*Base](r.Rule) {
+				ignored[b] = true
 			}
 		default:
 			continue

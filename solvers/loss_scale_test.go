@@ -3,6 +3,7 @@ package solvers
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -174,4 +175,65 @@ func TestScaleLossRefuses(t *testing.T) {
 	require.Equal(t, 16., must(s.LossScale()))
 	must(s.ScaleLoss(loss))
 	require.ErrorContains(t, s.Set("initial_scale", 32), "built without lossscale/initial_scale")
+}
+
+// Rules that go by the gradients as the solver got them get them without the scale, too, in every host: training is what it is
+// without one.
+func TestRawNormsWithoutTheScale(t *testing.T) {
+	g := [][][]float64{{{3, 0}, {4}}, {{.3, .4}, {0}}, {{-1, 1}, {7}}}
+	times := func(scale float64) (all [][][]float64) {
+		for _, step := range g {
+			var s [][]float64
+			for _, x := range step {
+				y := slices.Clone(x)
+				for i := range y {
+					y[i] *= scale
+				}
+				s = append(s, y)
+			}
+			all = append(all, s)
+		}
+		return all
+	}
+	w := [][]float64{{1, 2}, {3}}
+	clipped := func() *Solver { return Chain(NewClipByValue(2), clipGlobal(1, true), sgd(1)) }
+	clippedPart := func() *Solver { return Chain(Restrict(zeroGlobal(5.5, true), "w0"), sgd(1)) }
+	for name, inner := range map[string]func() *Solver{
+		"clip": clipped, "restricted": clippedPart,
+		"accumulated": func() *Solver { return AccumulateMean(2, clipped()) },
+		"in a base":   func() *Solver { return WithBase(clipped(), func(b *Base) { b.WeightDecay, b.LossScaleFactor = .5, 0 }) },
+		"in parts":    func() *Solver { return OptimizerMap(clipped(), Route{"w1", clippedPart()}) },
+	} {
+		want := hosts(t, gradients(w, g...), func(o ...Option) *Solver { return New(inner(), o...) }, len(g))
+		require.Equal(t, want[0], want[1], name)
+		for scaled, wrap := range map[string]func() *Solver{
+			"dynamic": func() *Solver { return dynamic(inner(), 1<<10, 2000) },
+			"static":  func() *Solver { return WithBase(inner(), func(b *Base) { b.LossScaleFactor = 1 << 10 }) },
+			"scheduled": func() *Solver {
+				s := WithBase(inner())
+				require.NoError(t, s.Schedule(s.rules[0].name+"/loss_scale_factor", schedule.NewConstant(1<<10)))
+				return s
+			},
+			"both": func() *Solver { // that within counts for nothing
+				return dynamic(WithBase(inner(), func(b *Base) { b.LossScaleFactor = 3 }), 1<<10, 2000)
+			},
+			"twice": func() *Solver {
+				return WithBase(WithBase(inner(), func(b *Base) { b.LossScaleFactor = 3 }), func(b *Base) { b.LossScaleFactor = 1 << 10 })
+			},
+		} {
+			got := hosts(t, gradients(w, times(1<<10)...), func(o ...Option) *Solver {
+				s := wrap()
+				s.expanded = len(o) > 0
+				return s
+			}, len(g))
+			require.Equal(t, want, got, "%s, %s", name, scaled)
+		}
+	}
+	// What is overwritten has no gradient that could count.
+	over := func() *Solver {
+		return dynamic(WithBase(clipped(), func(b *Base) { b.OverwriteWithGradient = []string{"w1"} }), 4, 2000)
+	}
+	for _, got := range hosts(t, gradients(w, [][]float64{{12, 16}, {100}}), func(...Option) *Solver { return over() }, 1) {
+		require.Equal(t, []float64{1 - 2./5, 2 - 2./5, 100}, got[0])
+	}
 }
