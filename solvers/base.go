@@ -1,6 +1,7 @@
 package solvers
 
 import (
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -35,7 +36,7 @@ type Base struct {
 	ClipNorm        float64 `range:"[0,inf)"` // default 0: none
 	GlobalClipNorm  float64 `range:"[0,inf)"` // default 0: none
 	ClipValue       float64 `range:"[0,inf)"` // default 0: none
-	LossScaleFactor float64 `range:"[0,inf)"` // by which the loss was multiplied, see Solver.ScaleLoss; default 0: it was not
+	LossScaleFactor float64 `range:"[0,inf)"` // by which the loss was multiplied, see Solver.ScaleLoss; default 0: it was not. Of a Base within it is then ignored
 
 	GradientAccumulationSteps int  // 2 or more; default 0: none
 	UseEMA                    bool // default false
@@ -91,6 +92,11 @@ func (r *Base) Validate() error {
 	if err := checkPatterns("overwrite_with_gradient", r.OverwriteWithGradient); err != nil {
 		return err
 	}
+	for i, c := range r.Constraints {
+		if name := optimizerIn(c); name != "" {
+			return errors.Errorf("constraints[%d] is no constraint but an optimizer, %s; it must be a Transformation, such as max_norm", i, name)
+		}
+	}
 	return r.EMAOptions.Validate()
 }
 
@@ -103,6 +109,17 @@ func within[R Rule](r Rule) (found []R) {
 		}
 	}
 	return found
+}
+
+// optimizerIn names the first rule that is no Transformation, of those that a rule is made of. Functions may be anything.
+func optimizerIn(r Rule) string {
+	parts, _ := walk(r, nil)
+	for _, p := range parts {
+		if _, transforms := p.rule.(Transformation); !transforms && reflect.TypeOf(p.rule).Kind() != reflect.Func {
+			return p.name
+		}
+	}
+	return ""
 }
 
 // Rules implements Composite.
@@ -120,6 +137,7 @@ func (r *Base) ordinary(p Param) bool   { return !r.overwrites(p) }
 // excludes reports whether a parameter has no weight decay.
 func (r *Base) excludes(name string) bool {
 	short := name[strings.LastIndexByte(name, '/')+1:]
-	return slices.Contains(r.ExcludedVariables, name) || len(r.ExcludeFromWeightDecay) > 0 &&
-		regexp.MustCompile(strings.Join(r.ExcludeFromWeightDecay, "|")).MatchString(short)
+	return slices.Contains(r.ExcludedVariables, name) || slices.ContainsFunc(r.ExcludeFromWeightDecay, func(p string) bool {
+		return regexp.MustCompile(p).MatchString(short) // each by itself, as flags and quotes would reach into the next
+	})
 }

@@ -202,6 +202,7 @@ func TestExcludeFromWeightDecay(t *testing.T) {
 		{[]string{""}, []string{"dense/kernel", "dense/bias", "norm_layer/gamma"}},
 		{[]string{"norm"}, nil},
 		{[]string{"^g", "bias"}, []string{"dense/bias", "norm_layer/gamma"}},
+		{[]string{"(?i)BIAS", "KERNEL", `\Qga`, "^x$"}, []string{"dense/bias", "norm_layer/gamma"}}, // each by itself
 	} {
 		s := decaying()
 		require.NoError(t, s.ExcludeFromWeightDecay([]string{"kernel"}, bias)) // replaced by the next

@@ -317,7 +317,7 @@ func TestBadConfigs(t *testing.T) {
 		`{"class": …}`:                    {"class": "sgd", "schedules": map[string]any{"lr": .1}},
 		"no schedule is called":           {"class": "sgd", "schedules": map[string]any{"lr": map[string]any{"class": "x"}}},
 		`no hyperparameter is called "b"`: {"class": "sgd", "schedules": map[string]any{"b": map[string]any{"class": "constant", "value": 1}}},
-		"a map[string]interface {}":       {"class": "sgd", "schedules": map[string]any{"lr": map[string]any{"class": loop}}},
+		"not an object":                   {"class": "sgd", "schedules": map[string]any{"lr": map[string]any{"class": loop}}},
 		"must be true or false":           {"class": "sgd", "expanded": 1},
 	} {
 		_, err := FromConfigMap(config)
