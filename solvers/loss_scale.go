@@ -1,6 +1,8 @@
 package solvers
 
 import (
+	"math"
+
 	"github.com/pkg/errors"
 	"gorgonia.org/gorgonia"
 
@@ -13,7 +15,7 @@ import (
 //	all gradients are finite: g ← g/scale and the step of Rule; after DynamicGrowthSteps such runs scale ← scale·GrowthFactor
 //	else: no step, and scale ← max(scale·BackoffFactor, MinScale)
 //
-// The growth steps are counted anew after each change. A run without a step writes nothing but scale and counters, nothing of the
+// The growth steps are counted anew after each change. The scale stays finite, and no smaller than float32 can be. A run without a step writes nothing but scale and counters, nothing of the
 // rule within either. A loss_scale_factor of a Base within is ignored, and what its overwrite_with_gradient names is not divided.
 // The loss has to be multiplied by the scale: Solver.ScaleLoss does it.
 //
@@ -109,7 +111,8 @@ func (r *LossScale) Next(scale, counter, finite Expr) (nextScale, nextCounter Ex
 
 func (r *LossScale) next(scale, counter, finite, growth, backoff, least Expr) (nextScale, nextCounter Expr) {
 	grows := counter.Equal(graphops.Const(float64(r.DynamicGrowthSteps - 1)))
-	nextScale = finite.Select(grows.Select(scale.Mul(growth), scale), scale.Mul(backoff).Max(least))
+	grown, least := scale.Mul(growth), least.Max(graphops.Const(math.SmallestNonzeroFloat32))
+	nextScale = finite.Select(grows.And(grown.IsFinite()).Select(grown, scale), scale.Mul(backoff).Max(least))
 	return nextScale, finite.And(grows.Not()).Select(counter.Add(one), zero)
 }
 

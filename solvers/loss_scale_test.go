@@ -43,6 +43,10 @@ func TestLossScaleNumbers(t *testing.T) {
 		}, long(1, 4), []float64{200, 100, 80, 80}, long(0, 4), nil},
 		"growth": {numbers(1, long(0, 8)...), func() *Solver { return dynamic(sgd(1), 2, 2) },
 			long(1, 8), []float64{2, 4, 4, 8, 8, 16, 16, 32}, nil, nil},
+		"no growth to infinity": {numbers(1, 0, 0, 0, infinite), func() *Solver { return dynamic(sgd(1), .75*math.MaxFloat64, 1) },
+			long(1, 4), append(long(.75*math.MaxFloat64, 3), .375*math.MaxFloat64), long(0, 4), nil},
+		"never 0": {numbers(1, nan, nan, nan, 0), func() *Solver { return dynamic(sgd(1), 2*math.SmallestNonzeroFloat32, 10) }, // 0 in float32 would make 0/0 of the last gradient
+			long(1, 4), long(math.SmallestNonzeroFloat32, 4), []float64{0, 0, 0, 1}, nil},
 		"other powers": {numbers(1, 0, infinite), func() *Solver {
 			return dynamic(sgd(1), 8, 1, func(l *LossScale) { l.GrowthFactor, l.BackoffFactor = 4, .25 })
 		}, long(1, 2), []float64{32, 8}, nil, nil},

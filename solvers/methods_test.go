@@ -284,7 +284,7 @@ func TestAddVariables(t *testing.T) {
 	require.Equal(t, append([]float64{1}, first...), floats(must(average.Value()), must(noise.Value())))
 
 	zeros := graphops.Initializer{}
-	count := len(s.store.States())
+	count, fresh := len(s.store.States()), NewSGD()
 	for want, f := range map[string]func() error{
 		`already a variable "average"`: func() error { _, err := s.AddVariable("average", tensor.Float64, nil, zeros); return err },
 		"is no name":                   func() error { _, err := s.AddVariable(" /", tensor.Float64, nil, zeros); return err },
@@ -299,9 +299,13 @@ func TestAddVariables(t *testing.T) {
 			_, err := s.AddOptimizerVariables(model, []string{"a", "b", "c"}, zeros, zeros)
 			return err
 		},
-		`"w0/a" is no name`: func() error { _, err := s.AddOptimizerVariables(model, []string{"a", "a"}); return err },
-		`"w1/m" is no name`: func() error { _, err := s.AddOptimizerVariables(model, []string{"m"}); return err },
-		"is nil":            func() error { _, err := s.AddVariableFromReference(nil, "x", zeros); return err },
+		`"w0/a" is no name`:                           func() error { _, err := s.AddOptimizerVariables(model, []string{"a", "a"}); return err },
+		`"global_step" may be the solver's own`:       func() error { _, err := fresh.AddVariable("global_step", tensor.Float64, nil, zeros); return err },
+		`"sgd/learning_rate" may be the solver's own`: func() error { _, err := fresh.AddVariable("sgd/learning_rate", tensor.Float64, nil, zeros); return err },
+		`"w0/sgd/m" may be the solver's own`:          func() error { _, err := s.AddVariable("w0/sgd/m", tensor.Float64, nil, zeros); return err },
+		`"w0/sgd/v" is no name`:                       func() error { _, err := s.AddVariableFromReference(model[0], "sgd/v", zeros); return err },
+		`"w1/m" is no name`:                           func() error { _, err := s.AddOptimizerVariables(model, []string{"m"}); return err },
+		"is nil":                                      func() error { _, err := s.AddVariableFromReference(nil, "x", zeros); return err },
 	} {
 		require.ErrorContains(t, f(), want)
 		require.Len(t, s.store.States(), count)
