@@ -153,7 +153,11 @@ func (s *Solver) LossScale() (float64, error) {
 		return 1, err
 	}
 	if _, ok := info.rule.(*Base); ok {
-		return s.Get(info.name + "/loss_scale_factor")
+		factor, err := s.Get(info.name + "/loss_scale_factor")
+		if factor == 0 { // none, at present
+			factor = 1
+		}
+		return factor, err
 	}
 	st := s.store.Lookup(info.name + "/scale")
 	if st == nil { // before the first step
@@ -180,7 +184,8 @@ func (s *Solver) scaler() (found *ruleInfo, err error) {
 			}
 		case *Base:
 			name := info.name + "/loss_scale_factor"
-			if ignored[r] || r.LossScaleFactor == 0 && s.bound[name] == nil && s.scheduled(name) == nil {
+			none := r.LossScaleFactor == 0 && s.bound[name] == nil && s.scheduled(name) == nil && s.store.Lookup(name) == nil // see Uses
+			if ignored[r] || none {
 				continue
 			}
 			for _, b := range within[*Base](r.Rule) {

@@ -85,6 +85,28 @@ func TestLossScaleIgnoresTheOneWithin(t *testing.T) {
 	require.Equal(t, []float64{.5}, floats(p.value))
 }
 
+// A factor that is set to 0, or scheduled to be, is none, and then those within still count for nothing.
+func TestLossScaleOfNone(t *testing.T) {
+	within := func() Rule { return WithBase(sgd(.5), func(b *Base) { b.LossScaleFactor = 8 }) }
+	set := WithBase(within(), func(b *Base) { b.LossScaleFactor = 4 })
+	follow := WithBase(within())
+	require.NoError(t, follow.Schedule("base/loss_scale_factor", schedule.NewPiecewiseConstantDecay([]float64{0}, []float64{4, 0})))
+	for _, s := range []*Solver{set, follow} {
+		w, loss := square(tensor.Float64)
+		vm := must(graphops.NewMachine(must(s.Minimize(must(s.ScaleLoss(loss)), w))))
+		require.Equal(t, 4., must(s.LossScale()))
+		require.NoError(t, vm.RunAll())
+		if s == set {
+			require.NoError(t, s.Set("base/loss_scale_factor", 0))
+		}
+		require.Equal(t, 1., must(s.LossScale()))
+		require.NoError(t, G.Let(w, 3.))
+		vm.Reset()
+		require.NoError(t, vm.RunAll())
+		require.Equal(t, 0., floats(w.Value())[0])
+	}
+}
+
 // square is the loss w² in a graph.
 func square(dt tensor.Dtype) (w, loss *G.Node) {
 	w = G.NewScalar(G.NewGraph(), dt, G.WithName("w"), G.WithValue(value(dt, nil, []float64{.5})))
