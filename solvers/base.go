@@ -43,7 +43,7 @@ type Base struct {
 	EMAOptions
 
 	// ExcludeFromWeightDecay are regular expressions, of which one has to be found in a parameter's short name, what follows
-	// its last "/": "bias", "^gamma$". ExcludedVariables are names in the solver. They are exempt from the decay of Rule, too. See
+	// its last "/", with or without the number of the second of that name: "bias", "^gamma$". ExcludedVariables are names in the solver. They are exempt from the decay of Rule, too. See
 	// Solver.ExcludeFromWeightDecay.
 	ExcludeFromWeightDecay, ExcludedVariables []string
 
@@ -135,10 +135,15 @@ func (*Base) Averages() {}
 func (r *Base) overwrites(p Param) bool { return fitsAny(r.OverwriteWithGradient, p.Name) }
 func (r *Base) ordinary(p Param) bool   { return !r.overwrites(p) }
 
+// ordinal is what the second parameter of a name has behind it in the solver.
+var ordinal = regexp.MustCompile(`#[0-9]+$`)
+
 // excludes reports whether a parameter has no weight decay.
 func (r *Base) excludes(name string) bool {
 	short := name[strings.LastIndexByte(name, '/')+1:]
+	own := ordinal.ReplaceAllString(short, "")
 	return slices.Contains(r.ExcludedVariables, name) || slices.ContainsFunc(r.ExcludeFromWeightDecay, func(p string) bool {
-		return regexp.MustCompile(p).MatchString(short) // each by itself, as flags and quotes would reach into the next
+		e := regexp.MustCompile(p) // each by itself, as flags and quotes would reach into the next
+		return e.MatchString(short) || e.MatchString(own)
 	})
 }
