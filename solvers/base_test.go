@@ -211,12 +211,13 @@ func TestExcludeFromWeightDecay(t *testing.T) {
 		require.ErrorContains(t, s.ExcludeFromWeightDecay(nil), "before the first Step or Minimize")
 	}
 	g := G.NewGraph() // the second of a name, too
-	twins := G.Nodes{vector(g, "bias", 2), vector(g, "bias", 2), vector(g, "bias2", 2)}
-	loss := must(G.Mul(must(G.Sum(must(G.Add(twins[0], must(G.Add(twins[1], twins[2])))))), G.NewConstant(0.0)))
+	twins := G.Nodes{vector(g, "bias", 2), vector(g, "bias", 2, 2), vector(g, "bias2", 2)}
+	sums := must(G.Add(must(G.Sum(twins[0])), must(G.Add(must(G.Sum(twins[1])), must(G.Sum(twins[2]))))))
+	loss := must(G.Mul(sums, G.NewConstant(0.0)))
 	d := decaying()
 	require.NoError(t, d.ExcludeFromWeightDecay([]string{"^bias$"}))
 	fit(t, "fused", d, loss, twins, 1, nil)
-	require.Equal(t, []float64{2, 2, 1.992}, floats(values(twins)...))
+	require.Equal(t, []float64{2, 2, 2, 1.992}, floats(values(twins)...))
 	s := decaying()
 	require.NoError(t, s.ExcludeFromWeightDecay([]string{"^k"}, gamma))
 	require.Equal(t, []string{"dense/kernel", "norm_layer/gamma"}, train(s))
