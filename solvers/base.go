@@ -24,6 +24,8 @@ import (
 // parameter without a gradient in the last run of a group keeps what it has accumulated, and nothing happens to its average.
 // Averages are of weights before the constraints; see EMA for what to do with them.
 //
+// A LossScaleFactor goes for all of Rule: those of Bases within are ignored.
+//
 // With KerasStrict these are as in Keras: in the runs that only accumulate the average is updated, weights are overwritten and
 // constraints applied, too; and what a parameter accumulated is lost unless it has a gradient in the last run. The average of a
 // parameter without a gradient still stays as it is.
@@ -36,7 +38,7 @@ type Base struct {
 	ClipNorm        float64 `range:"[0,inf)"` // default 0: none
 	GlobalClipNorm  float64 `range:"[0,inf)"` // default 0: none
 	ClipValue       float64 `range:"[0,inf)"` // default 0: none
-	LossScaleFactor float64 `range:"[0,inf)"` // by which the loss was multiplied, see Solver.ScaleLoss; default 0: it was not. Of a Base within it is then ignored
+	LossScaleFactor float64 `range:"[0,inf)"` // by which the loss was multiplied, see Solver.ScaleLoss; default 0: it was not
 
 	GradientAccumulationSteps int  // 2 or more; default 0: none
 	UseEMA                    bool // default false

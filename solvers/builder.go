@@ -87,7 +87,7 @@ func (b *Builder) Run(r Rule, in []Step) ([]Step, error) {
 func (b *Builder) skip(r Rule) {
 	dry := *b.build
 	dry.g, dry.store, dry.updates, dry.bound = gorgonia.NewGraph(), graphops.NewStore(), nil, nil
-	dry.when, dry.only, dry.adjust, dry.exempt, dry.grads = nil, nil, nil, nil, nil
+	dry.when, dry.only, dry.adjust, dry.exempt = nil, nil, nil, nil
 	dry.counts, dry.ran = map[string]Expr{}, map[*ruleInfo]bool{}
 	_, _ = (&Builder{&dry, b.rule}).Run(r, nil)
 }

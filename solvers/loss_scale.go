@@ -15,9 +15,9 @@ import (
 //	all gradients are finite: g ← g/scale and the step of Rule; after DynamicGrowthSteps such runs scale ← scale·GrowthFactor
 //	else: no step, and scale ← max(scale·BackoffFactor, MinScale)
 //
-// The growth steps are counted anew after each change. The scale stays finite, and no smaller than float32 can be. A run without a step writes nothing but scale and counters, nothing of the
-// rule within either. A loss_scale_factor of a Base within is ignored, and what its overwrite_with_gradient names is not divided.
-// The loss has to be multiplied by the scale: Solver.ScaleLoss does it.
+// The growth steps are counted anew after each change. The scale stays finite, and no smaller than float32 can be. A run without a
+// step writes nothing but scale and counters, nothing of the rule within either. A loss_scale_factor of a Base within is ignored, and
+// what its overwrite_with_gradient names is not divided. The loss has to be multiplied by the scale: Solver.ScaleLoss does it.
 //
 // Numbers scale: InitialScale at the start; step_counter and skipped, of all runs without a step: 0 at the start.
 type LossScale struct {

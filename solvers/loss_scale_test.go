@@ -263,3 +263,17 @@ func TestRawNormsWithoutTheScale(t *testing.T) {
 		require.Equal(t, []float64{1 - 2./5, 2 - 2./5, 100}, got[0])
 	}
 }
+
+// A scale of the loss without parameters takes no part, and no names from the rules after it.
+func TestLossScaleWithoutParameters(t *testing.T) {
+	count := RuleFunc(func(b *Builder, in []Step) ([]Step, error) {
+		b.Count("step")
+		return in, nil
+	})
+	for _, nobody := range []Rule{dynamic(count, 2, 9), WithBase(count, func(b *Base) { b.LossScaleFactor = 2 })} {
+		s := OptimizerMap(count, Route{"nobody", nobody})
+		require.NoError(t, s.Step([]G.ValueGrad{&pair{"w", G.NewF64(1), G.NewF64(1)}}))
+		require.Equal(t, 1., remembered(t, s, "rulefunc#2/step")[0])
+		require.Nil(t, s.Store().Lookup("rulefunc/step"))
+	}
+}

@@ -173,8 +173,9 @@ func TestPublishedRows(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			last := slices.Max(slices.Collect(maps.Keys(c.w)))
-			everyHost(t, c.f, c.solver, last, func(what string, tol float64, s *Solver, step int, params []G.Value) {
-				if tol = 3e-5; params[0].Dtype() == tensor.Float64 {
+			everyHost(t, c.f, c.solver, last, func(what string, _ float64, s *Solver, step int, params []G.Value) {
+				tol := 3e-5
+				if params[0].Dtype() == tensor.Float64 {
 					tol = max(2e-11, c.tol)
 				}
 				if c.w[step] != nil {
