@@ -36,6 +36,9 @@ func arrayOf(v gorgonia.Value) (array, error) {
 		return array{}, errors.New("there is no value")
 	}
 	shape := v.Shape().Clone()
+	if shape.TotalSize() == 0 { // Gorgonia cannot look at such data
+		return array{shape: shape}, nil
+	}
 	if d, ok := v.(*tensor.Dense); ok && !shape.IsScalar() && (d.Dtype() == tensor.Float32 || d.Dtype() == tensor.Float64) {
 		flat := tensor.New(tensor.Of(d.Dtype()), tensor.WithShape(shape...))
 		if err := graphops.Copy(flat, d); err != nil {

@@ -61,7 +61,8 @@ func show(v any) string {
 
 // Timing records where time goes, in seconds, where a trigger fires, by default AfterEpoch; it is for events AfterBatch and AfterEpoch:
 // time_train_this_epoch, the mean of the epochs since the last time, time_train_total, and so for time_read_data; after
-// a batch "batch" stands for "epoch". Before the first epoch of a Loop it records time_initialization. Names gives prefix and suffix.
+// a batch "batch" stands for "epoch". names gives these a prefix or suffix. Before the first epoch of a Loop it records
+// time_initialization.
 func Timing(names Names, triggers ...Trigger) Callback {
 	t := &timing{names: names, trigger: orElse(triggers, AfterEpoch)}
 	return t.on
@@ -87,7 +88,7 @@ func (t *timing) on(e Event) error {
 	}
 	if e.Kind == BeforeEpoch && !t.began {
 		t.began = true
-		e.Row()[t.names.record("time_initialization")] = times.Initialization.Seconds()
+		e.Row()["time_initialization"] = times.Initialization.Seconds()
 	}
 	if !t.trigger.Fires(e) {
 		return nil

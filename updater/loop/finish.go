@@ -77,14 +77,18 @@ type Patience struct {
 	Record             string // of the patience that is left; by default the notification + "_patience_iterations" or "_patience_epochs"
 }
 
-func (p Patience) check() error {
-	if (p.Iterations > 0) == (p.Epochs > 0) {
-		return errors.Errorf("loop: a patience needs either iterations or epochs, not %d and %d", p.Iterations, p.Epochs)
+// checked refuses a patience that says nothing before anything is done.
+func (p Patience) checked(c Callback) Callback {
+	return func(e Event) error {
+		if (p.Iterations > 0) == (p.Epochs > 0) && e.Kind != OnError {
+			return errors.Errorf("loop: a patience needs either iterations or epochs, not %d and %d", p.Iterations, p.Epochs)
+		}
+		return c(e)
 	}
-	return nil
 }
 
-// left is what is left of the patience; last is in which iteration or epoch the last improvement was.
+// of names the records and numbers of a patience: that of what is left, and that of when the last improvement was. done is what is
+// counted.
 func (p Patience) of(notification string, s *Status) (record, last string, done, limit int) {
 	record, last, done, limit = notification+"_patience_epochs", notification+"_epochs", s.EpochsDone, p.Epochs
 	if p.Iterations > 0 {
@@ -100,7 +104,7 @@ func (p Patience) of(notification string, s *Status) (record, last string, done,
 // or epochs. It looks where a trigger fires, by default AfterEpoch, and writes how much patience is left once there was an improvement. Put
 // it behind TrackTheBest.
 func FinishIfNoImprovement(notification string, p Patience, triggers ...Trigger) Callback {
-	look := Do(func(e Event) error {
+	return p.checked(Do(func(e Event) error {
 		status := &e.Loop.Log.Status
 		record, lastName, done, limit := p.of(notification, status)
 		if _, ok := e.Loop.Log.Get(notification); ok {
@@ -116,13 +120,7 @@ func FinishIfNoImprovement(notification string, p Patience, triggers ...Trigger)
 			e.Finish()
 		}
 		return nil
-	}, orElse(triggers, AfterEpoch))
-	return func(e Event) error {
-		if err := p.check(); err != nil {
-			return err
-		}
-		return look(e)
-	}
+	}, orElse(triggers, AfterEpoch)))
 }
 
 // EarlyStopping ends the training if a record has not become better for a while: TrackTheBest and FinishIfNoImprovement with the
@@ -130,9 +128,6 @@ func FinishIfNoImprovement(notification string, p Patience, triggers ...Trigger)
 func EarlyStopping(b Best, p Patience, triggers ...Trigger) Callback {
 	track, finish := TrackTheBest(b, triggers...), FinishIfNoImprovement(b.notification(), p, triggers...)
 	return func(e Event) error {
-		if err := p.check(); err != nil {
-			return err
-		}
 		if err := track(e); err != nil {
 			return err
 		}

@@ -170,3 +170,11 @@ func rows(dt tensor.Dtype, size int, all ...[2]float64) Batches {
 		}
 	}))
 }
+
+// goNumber is a Go number of a dtype.
+func goNumber(dt tensor.Dtype, v float64) any {
+	if dt == tensor.Float64 {
+		return v
+	}
+	return float32(v)
+}

@@ -89,7 +89,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	}
 	l.Log.Current()[Failed] = err.Error()
 	if e := l.tell(ctx, Event{Kind: OnError, Err: err}); e != nil {
-		slog.Error("loop: a callback failed on an error", "error", e)
+		slog.Error("loop: a callback failed", "error", e.Error())
 	}
 	return err
 }
