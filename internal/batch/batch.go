@@ -39,17 +39,15 @@ func Shape(v any) (tensor.Shape, error) {
 	return shape, nil
 }
 
-// Shapes are the shapes of all sources.
-func Shapes(b map[string]any) (map[string]tensor.Shape, error) {
+// Shapes are the shapes of all sources that have one.
+func Shapes(b map[string]any) map[string]tensor.Shape {
 	out := map[string]tensor.Shape{}
-	for _, name := range slices.Sorted(maps.Keys(b)) {
-		s, err := Shape(b[name])
-		if err != nil {
-			return nil, errors.Wrapf(err, "source %q", name)
+	for name, v := range b {
+		if s, err := Shape(v); err == nil {
+			out[name] = s
 		}
-		out[name] = s
 	}
-	return out, nil
+	return out
 }
 
 // Describe names the sources with their shapes, for errors: "x (2, 3), y ()".

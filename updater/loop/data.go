@@ -26,15 +26,11 @@ func Each(seq iter.Seq[map[string]any]) Batches {
 // Slice are batches in memory.
 func Slice(batches ...map[string]any) Batches { return Each(slices.Values(batches)) }
 
-// Examples is the number of examples in a batch: the length of the first axis of its sources, those without axes left aside, and 1 if
+// Examples is the number of examples in a batch: the length of the first axis of its sources, those without axes, or that are no numbers, left aside, and 1 if
 // none has any. Where lengths differ it is an error, and Loop.Examples or Evaluator.Examples must know better.
 func Examples(b map[string]any) (float64, error) {
-	shapes, err := batch.Shapes(b)
-	if err != nil {
-		return 0, errors.Wrap(err, "loop: counting examples")
-	}
 	n := -1
-	for _, s := range shapes {
+	for _, s := range batch.Shapes(b) {
 		switch {
 		case len(s) == 0:
 		case n < 0:

@@ -113,10 +113,7 @@ func (e *Evaluator) program(b map[string]any) (*program, error) {
 	if e.build == nil {
 		return e.programs[0], nil
 	}
-	shapes, err := batch.Shapes(b)
-	if err != nil {
-		return nil, err
-	}
+	shapes := batch.Shapes(b)
 	i := slices.IndexFunc(e.programs, func(p *program) bool { return maps.EqualFunc(p.shapes, shapes, slices.Equal) })
 	var p *program
 	if i >= 0 {

@@ -64,9 +64,11 @@ func TestBeforeTrainingComesBeforeInitialize(t *testing.T) {
 // A training that stops in the middle of an epoch goes on there, in the same loop or, with its status, in a new one.
 func TestResumption(t *testing.T) {
 	for name, next := range map[string]func(l *Loop) *Loop{
-		"same loop":  func(l *Loop) *Loop { return l },
-		"closed":     func(l *Loop) *Loop { l.Close(); return l },
-		"other loop": func(l *Loop) *Loop { return &Loop{Algorithm: &fake{}, Data: ten, Callbacks: []Callback{record}, Log: saved(t, l.Log)} },
+		"same loop": func(l *Loop) *Loop { return l },
+		"closed":    func(l *Loop) *Loop { l.Close(); return l },
+		"other loop": func(l *Loop) *Loop {
+			return &Loop{Algorithm: &fake{}, Data: ten, Callbacks: []Callback{record}, Log: saved(t, l.Log)}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			first := &Loop{Algorithm: &fake{}, Data: ten, Callbacks: []Callback{record, FinishAfter(AfterBatches(14))}}

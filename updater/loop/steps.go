@@ -14,8 +14,7 @@ type Steps struct {
 	observed gorgonia.Nodes
 	reader   *reader
 	vm       gorgonia.VM
-	before   map[*gorgonia.Node]gorgonia.Value // of observed inputs, which the update may change
-	ran      bool
+	values   map[string]gorgonia.Value // of observed nodes in the last batch
 }
 
 var (
@@ -68,7 +67,7 @@ func (s *Steps) Initialize() error {
 	if s.vm != nil {
 		_ = s.vm.Close() // a machine that is thrown away
 	}
-	s.reader, s.vm, s.before, s.ran = r, vm, map[*gorgonia.Node]gorgonia.Value{}, false
+	s.reader, s.vm, s.values = r, vm, map[string]gorgonia.Value{}
 	return nil
 }
 
@@ -77,38 +76,44 @@ func (s *Steps) ProcessBatch(batch map[string]any) (err error) {
 	if s.vm == nil {
 		return errors.New("loop: Steps were not initialized")
 	}
+	clear(s.values)
 	if err := bind(s.inputs, batch); err != nil {
 		return err
 	}
-	s.ran = false
 	for _, n := range s.observed {
-		if n.Op() != nil || s.inputs.Contains(n) {
-			continue
-		}
-		if s.before[n], err = gorgonia.CloneValue(n.Value()); err != nil {
-			return errors.Wrapf(err, "loop: observing %q", n.Name())
+		if n.Op() == nil { // the update may change it
+			if err := s.keep(n, n.Value()); err != nil {
+				return err
+			}
 		}
 	}
 	if err := s.vm.RunAll(); err != nil {
+		clear(s.values)
 		return err
 	}
-	s.ran = true
+	for _, n := range s.observed {
+		if n.Op() != nil {
+			if err := s.keep(n, s.reader.value(n)); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
+}
+
+// keep copies a value: another machine of the graph may write to the same memory before the next batch.
+func (s *Steps) keep(n *gorgonia.Node, v gorgonia.Value) (err error) {
+	if v == nil {
+		return errors.Errorf("loop: observing %q: it has no value", n.Name())
+	}
+	s.values[n.Name()], err = gorgonia.CloneValue(v)
+	return errors.Wrapf(err, "loop: observing %q", n.Name())
 }
 
 // Observed implements updater.Observer.
 func (s *Steps) Observed(name string) (gorgonia.Value, error) {
-	if !s.ran {
-		return nil, errors.New("loop: there is no batch to observe")
+	if v := s.values[name]; v != nil {
+		return v, nil
 	}
-	for _, n := range s.observed {
-		if n.Name() != name {
-			continue
-		}
-		if v := s.before[n]; v != nil {
-			return v, nil
-		}
-		return s.reader.value(n), nil
-	}
-	return nil, errors.Errorf("loop: %q is not observed", name)
+	return nil, errors.Errorf("loop: no batch has a value of %q", name)
 }
