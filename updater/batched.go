@@ -28,8 +28,8 @@ type Batched struct {
 	solver   *solvers.Solver // nil before it
 	recorder *recorder
 	shared   map[string]gorgonia.Value // by name: parameters and other targets
-	models   []*shaped                  // the last one used first
-	last     *shaped                    // of the last batch
+	models   []*shaped                 // the last one used first
+	last     *shaped                   // of the last batch
 	observed []string
 	warned   bool
 	ready    bool
