@@ -2,7 +2,6 @@ package updater
 
 import (
 	"maps"
-	"reflect"
 	"slices"
 
 	"github.com/pkg/errors"
@@ -10,6 +9,7 @@ import (
 	"gorgonia.org/tensor"
 
 	"optimop/graphops"
+	"optimop/internal/batch"
 	"optimop/solvers"
 )
 
@@ -123,7 +123,7 @@ func (b *Batched) Observe(nodes ...*gorgonia.Node) error {
 	for _, n := range nodes {
 		name, ok := "", false
 		if n != nil {
-			name, ok = givenName(n)
+			name, ok = batch.GivenName(n)
 		}
 		if !ok {
 			return errors.Errorf("updater: observed nodes must have names; %s has none", nodeName(n))
@@ -152,13 +152,8 @@ func (b *Batched) Observed(name string) (gorgonia.Value, error) {
 }
 
 // find finds the model for a batch, or builds it, and lets go of what is too much.
-func (b *Batched) find(batch map[string]any) (*shaped, error) {
-	shapes := map[string]tensor.Shape{}
-	for name, data := range batch { // into another map
-		if shape, ok := dataShape(data); ok {
-			shapes[name] = shape
-		}
-	}
+func (b *Batched) find(data map[string]any) (*shaped, error) {
+	shapes := batch.Shapes(data)
 	i := slices.IndexFunc(b.models, func(m *shaped) bool { return m.fits(shapes) })
 	if i < 0 {
 		m, err := b.newModel(shapes)
@@ -179,23 +174,6 @@ func (b *Batched) find(batch map[string]any) (*shaped, error) {
 	copy(b.models[1:i+1], b.models[:i])
 	b.models[0] = m
 	return m, nil
-}
-
-// dataShape is the shape of what a batch has for a source.
-func dataShape(data any) (tensor.Shape, bool) {
-	switch d := data.(type) {
-	case *tensor.Dense:
-		if d == nil {
-			return nil, false
-		}
-		return d.Shape().Clone(), true
-	case gorgonia.Value:
-		return d.Shape().Clone(), true
-	case nil, string:
-		return nil, false
-	}
-	shape, err := shapeOf(reflect.ValueOf(data))
-	return shape, err == nil
 }
 
 func (m *shaped) fits(shapes map[string]tensor.Shape) bool {
@@ -248,7 +226,7 @@ func (b *Batched) adopt(m *shaped) (map[string]gorgonia.Value, error) {
 		}
 	}
 	for i, n := range m.targets {
-		name, ok := givenName(n)
+		name, ok := batch.GivenName(n)
 		v := values[name]
 		switch {
 		case !ok:
