@@ -10,23 +10,15 @@ import (
 
 	"github.com/pkg/errors"
 	"gorgonia.org/tensor"
+
+	"optimop/updater"
 )
 
-// Hyperparameters are those of a solver: *solvers.Solver, or the Solver of an updater.
-type Hyperparameters interface {
-	Get(name string) (float64, error)
-	Set(name string, v float64) error
-}
-
-// Modify sets a hyperparameter where a trigger fires, by default AfterBatch, to a function of the number of batches done, this one
-// included, and of its present value. It is for the batches after that.
-func Modify(h Hyperparameters, name string, f func(done int, old float64) float64, triggers ...Trigger) Callback {
+// Modify changes a hyperparameter where a trigger fires, by default AfterBatch. Its iteration is the number of batches done, this
+// one included: the first is 1. The change is for the batches after that.
+func Modify(m *updater.Modifier, triggers ...Trigger) Callback {
 	return Do(func(e Event) error {
-		old, err := h.Get(name)
-		if err != nil {
-			return err
-		}
-		return h.Set(name, f(e.Loop.Log.Status.IterationsDone, old))
+		return m.Apply(e.Loop.Log.Status.IterationsDone)
 	}, orElse(triggers, AfterBatch))
 }
 

@@ -10,48 +10,48 @@ import (
 	"github.com/pkg/errors"
 	"github.com/stretchr/testify/require"
 	"gorgonia.org/tensor"
+
+	"optimop/solvers"
+	"optimop/updater"
 )
 
 // M1 and M2: the learning rate as a function of the batches done, and of the old one too.
 func TestModify(t *testing.T) {
-	for name, test := range map[string]struct {
-		f    func(int, float64) float64
-		rate float64
-		w    [3][2]float64
-	}{
-		"M1": {func(n int, _ float64) float64 { return 10 / float64(n) }, 10. / 3,
-			[3][2]float64{{.002, .004}, {58.682, 78.244}, {-38035.018, -45634.196}}},
-		"M2": {func(_ int, old float64) float64 { return .2 * old }, 8e-6,
-			[3][2]float64{{.002, .004}, {.0031736, .0055648}, {.00355389728, .006021156736}}},
-	} {
-		for _, dt := range dtypes {
-			t.Run(name+" "+dt.String(), func(t *testing.T) {
-				m := newLinear(t, dt, .001)
-				batch := 0
-				l := &Loop{Algorithm: m, Data: examples(dt, [][2]float64{{1, 2}, {3, 4}, {5, 6}}, 1, 1, 1), Callbacks: []Callback{
-					Modify(m.solver, "learning_rate", test.f),
-					Do(func(Event) error {
-						near(t, dt, test.w[batch][:], m.w.Value())
-						batch++
-						return nil
-					}, AfterBatch),
-					FinishAfter(AfterEpochs(1)),
-				}}
-				run(t, l)
-				require.Equal(t, 3, batch)
-				require.InEpsilon(t, test.rate, must(m.solver.Get("learning_rate")), 1e-14)
-			})
+	ways(t, func(t *testing.T, dt tensor.Dtype, way string) {
+		data := examples(dt, [][2]float64{{1, 2}, {3, 4}, {5, 6}}, 1, 1, 1)
+		for name, test := range map[string]struct {
+			modifier func(s *solvers.Solver) (*updater.Modifier, error)
+			rate     float64
+			w        [3][2]float64
+		}{
+			"M1": {func(s *solvers.Solver) (*updater.Modifier, error) {
+				return updater.NewModifier(s, "learning_rate", func(n int) float64 { return 10 / float64(n) })
+			}, 10. / 3, [3][2]float64{{.002, .004}, {58.682, 78.244}, {-38035.018, -45634.196}}},
+			"M2": {func(s *solvers.Solver) (*updater.Modifier, error) {
+				return updater.NewModifier(s, "learning_rate", func(_ int, old float64) float64 { return .2 * old })
+			}, 8e-6, [3][2]float64{{.002, .004}, {.0031736, .0055648}, {.00355389728, .006021156736}}},
+		} {
+			m := newLinear(t, dt, way, .001)
+			batch := 0
+			l := &Loop{Algorithm: m, Data: data, Callbacks: []Callback{
+				Modify(must(test.modifier(m.solver))),
+				Do(func(Event) error {
+					near(t, dt, test.w[batch][:], m.w.Value())
+					batch++
+					return nil
+				}, AfterBatch),
+				FinishAfter(AfterEpochs(1)),
+			}}
+			run(t, l)
+			require.Equal(t, 3, batch, name)
+			require.InEpsilon(t, test.rate, must(m.solver.Get("learning_rate")), 1e-14, name)
 		}
-	}
-	m := newLinear(t, tensor.Float64, .001)
-	data := examples(tensor.Float64, [][2]float64{{1, 2}}, 1)
-	for _, c := range []Callback{
-		Modify(m.solver, "no_such", func(_ int, old float64) float64 { return old }),
-		Modify(m.solver, "learning_rate", func(int, float64) float64 { return -1 }),
-	} {
-		var b *BatchError
-		require.ErrorAs(t, (&Loop{Algorithm: m, Data: data, Callbacks: []Callback{c}}).Run(context.Background()), &b)
-	}
+		m := newLinear(t, dt, way, .001)
+		bad := must(updater.NewModifier(m.solver, "learning_rate", func(int) float64 { panic("no rate") }))
+		var at *BatchError
+		require.ErrorAs(t, (&Loop{Algorithm: m, Data: data, Callbacks: []Callback{Modify(bad), FinishAfter(AfterBatch)}}).Run(context.Background()), &at)
+		require.Equal(t, 1, at.Iteration)
+	})
 }
 
 func TestPrint(t *testing.T) {

@@ -57,6 +57,11 @@ func (e *Evaluator) Evaluate(ctx context.Context, data Batches) (Row, error) {
 	if data == nil {
 		return nil, errors.New("loop: evaluating needs data")
 	}
+	defer func() {
+		for _, p := range e.programs {
+			p.leave()
+		}
+	}()
 	n := 0
 	for b, err := range data {
 		n++
@@ -94,11 +99,9 @@ func (e *Evaluator) add(sums **aggregation, b map[string]any) error {
 	if err != nil {
 		return err
 	}
-	back, err := p.run(b)
-	if err != nil {
+	if err := p.run(b); err != nil {
 		return err
 	}
-	defer back()
 	return (*sums).add(examples, func(quantity, node int) (gorgonia.Value, error) {
 		return p.value(p.Quantities[quantity].Nodes[node]), nil
 	})

@@ -11,6 +11,7 @@ import (
 
 	"optimop/graphops"
 	"optimop/solvers"
+	"optimop/updater"
 )
 
 var dtypes = []tensor.Dtype{tensor.Float64, tensor.Float32}
@@ -113,31 +114,61 @@ func near(t *testing.T, dt tensor.Dtype, want []float64, got any) {
 	}
 }
 
-// linear is the model of Blocks' tests: cost (x·W − y)² of single examples, plain SGD.
+// named gives a node a name.
+func named(name string, n *G.Node) *G.Node {
+	G.WithName(name)(n)
+	return n
+}
+
+// linear is the model of Blocks' tests: cost (x·W − y)² of single examples, plain gradient descent.
 type linear struct {
 	w, x, y, cost *G.Node
 	solver        *solvers.Solver
-	*Steps
+	algorithm
 }
 
-func newLinear(t *testing.T, dt tensor.Dtype, rate float64) *linear {
+type algorithm interface {
+	updater.TrainingAlgorithm
+	updater.Observer
+}
+
+// The ways in which a linear model is trained.
+const (
+	bySteps   = "steps"
+	byDescent = "gradient descent"
+)
+
+// ways calls a test with each dtype and way.
+func ways(t *testing.T, test func(t *testing.T, dt tensor.Dtype, way string)) {
+	for _, dt := range dtypes {
+		for _, way := range []string{bySteps, byDescent} {
+			t.Run(dt.String()+" "+way, func(t *testing.T) { test(t, dt, way) })
+		}
+	}
+}
+
+func newLinear(t *testing.T, dt tensor.Dtype, way string, rate float64) *linear {
 	g := G.NewGraph()
 	l := &linear{
 		w: G.NewVector(g, dt, G.WithShape(2), G.WithName("W"), G.WithValue(dense(dt, []int{2}, 0, 0))),
 		x: G.NewVector(g, dt, G.WithShape(2), G.WithName("features")), y: G.NewScalar(g, dt, G.WithName("targets")),
 	}
-	l.cost = G.Must(G.Square(G.Must(G.Sub(G.Must(G.Mul(l.x, l.w)), l.y))))
-	G.WithName("cost")(l.cost)
-	l.solver = solvers.NewSGD(func(s *solvers.SGD) { s.LearningRate = rate })
-	var err error
-	l.Steps, err = NewSteps(G.Nodes{l.x, l.y}, func(reads ...*G.Node) (G.VM, error) {
+	l.cost = named("cost", G.Must(G.Square(G.Must(G.Sub(G.Must(G.Mul(l.x, l.w)), l.y)))))
+	rule := solvers.NewScale(func(s *solvers.Scale) { s.LearningRate = rate })
+	if way == byDescent {
+		a, err := updater.NewGradientDescent(updater.Descent{Cost: l.cost, Parameters: G.Nodes{l.w}, StepRule: rule})
+		require.NoError(t, err)
+		l.solver, l.algorithm = a.Solver(), a
+		return l
+	}
+	l.solver = rule
+	l.algorithm = must(NewSteps(G.Nodes{l.x, l.y}, func(reads ...*G.Node) (G.VM, error) {
 		op, err := l.solver.Minimize(l.cost, l.w)
 		if err != nil {
 			return nil, err
 		}
 		return graphops.NewMachine(op, reads...)
-	})
-	require.NoError(t, err)
+	}))
 	return l
 }
 

@@ -46,51 +46,49 @@ func (p *product) Value() (any, error) {
 
 // TDM2: values of each batch and of an epoch, all from before the batch's update, beside an evaluation of the same graph.
 func TestMonitorTraining(t *testing.T) {
-	for _, dt := range dtypes {
-		t.Run(dt.String(), func(t *testing.T) {
-			m := newLinear(t, dt, .001)
-			v := G.NewScalar(m.w.Graph(), dt, G.WithName("V"), G.WithValue(goNumber(dt, 7)))
-			sum := named("W_sum", G.Must(G.Sum(m.w)))
-			e, err := NewEvaluator(Model{G.Nodes{m.x, m.y}, []Quantity{Last(m.cost).Named("cost")}})
-			require.NoError(t, err)
-			var weights [][]float64
-			l := &Loop{Algorithm: m, Data: examples(dt, [][2]float64{{1, 2}, {3, 5}, {5, 8}}, 1, 2, 3), Callbacks: []Callback{
-				func(ev Event) error {
-					return MonitorData(e, func() Batches { return Slice(ev.Batch) }, Names{Prefix: "true"}, BeforeBatch)(ev)
-				},
-				MonitorTraining([]Quantity{Last(sum), Mean(m.cost), Mean(v), Last(m.w), products("ftt1", m.x, m.y)}, Names{Prefix: "train1"}, AfterBatch),
-				// A second evaluation, between the batch and the next monitor, which must not notice.
-				func(ev Event) error {
-					other := func() Batches {
-						return Slice(map[string]any{"features": dense(dt, []int{2}, 100, 100), "targets": -100})
-					}
-					return MonitorData(e, other, Names{Prefix: "other"}, AfterBatch)(ev)
-				},
-				MonitorTraining([]Quantity{Mean(sum), Mean(m.cost), products("ftt2", m.x, m.y)}, Names{Prefix: "train2"}),
-				Do(func(Event) error { weights = append(weights, floats(t, m.w.Value())); return nil }, AfterBatch),
-				FinishAfter(AfterEpochs(1)),
-			}}
-			run(t, l)
-			for i, w := range [][]float64{{.002, .004}, {.013844, .02374}, {.0412526, .06759376}} {
-				near(t, dt, w, dense(tensor.Float64, []int{2}, weights[i]...))
-			}
-			require.Equal(t, []any{7., 7., 7.}, values(l.Log, "train1_V"))
-			costs, trueCosts := values(l.Log, "train1_cost"), values(l.Log, "true_cost")
-			require.Equal(t, trueCosts, costs)
-			require.Contains(t, must(l.Log.Row(0)), "true_cost")
-			for i, want := range []float64{1, 3.896676, 7.5123135396} {
-				near(t, dt, []float64{want}, costs[i])
-				near(t, dt, []float64{[]float64{0, .006, .037584}[i]}, values(l.Log, "train1_W_sum")[i])
-				near(t, dt, [][]float64{{1, 2}, {6, 10}, {15, 24}}[i], values(l.Log, "train1_ftt1")[i])
-			}
-			near(t, dt, []float64{.002, .004}, values(l.Log, "train1_W")[1])
-			near(t, dt, []float64{4.13632984653}, must(l.Log.Row(3))["train2_cost"])
-			near(t, dt, []float64{.014528}, must(l.Log.Row(3))["train2_W_sum"])
-			near(t, dt, []float64{22. / 3, 12}, must(l.Log.Row(3))["train2_ftt2"])
-			require.Len(t, values(l.Log, "train2_cost"), 1)
-			require.Len(t, values(l.Log, "other_cost"), 3)
-		})
-	}
+	ways(t, func(t *testing.T, dt tensor.Dtype, way string) {
+		m := newLinear(t, dt, way, .001)
+		v := G.NewScalar(m.w.Graph(), dt, G.WithName("V"), G.WithValue(goNumber(dt, 7)))
+		sum := named("W_sum", G.Must(G.Sum(m.w)))
+		e, err := NewEvaluator(Model{G.Nodes{m.x, m.y}, []Quantity{Last(m.cost).Named("cost")}})
+		require.NoError(t, err)
+		var weights [][]float64
+		l := &Loop{Algorithm: m, Data: examples(dt, [][2]float64{{1, 2}, {3, 5}, {5, 8}}, 1, 2, 3), Callbacks: []Callback{
+			func(ev Event) error {
+				return MonitorData(e, func() Batches { return Slice(ev.Batch) }, Names{Prefix: "true"}, BeforeBatch)(ev)
+			},
+			MonitorTraining([]Quantity{Last(sum), Mean(m.cost), Mean(v), Last(m.w), products("ftt1", m.x, m.y)}, Names{Prefix: "train1"}, AfterBatch),
+			// A second evaluation, between the batch and the next monitor, which must not notice.
+			func(ev Event) error {
+				other := func() Batches {
+					return Slice(map[string]any{"features": dense(dt, []int{2}, 100, 100), "targets": -100})
+				}
+				return MonitorData(e, other, Names{Prefix: "other"}, AfterBatch)(ev)
+			},
+			MonitorTraining([]Quantity{Mean(sum), Mean(m.cost), products("ftt2", m.x, m.y)}, Names{Prefix: "train2"}),
+			Do(func(Event) error { weights = append(weights, floats(t, m.w.Value())); return nil }, AfterBatch),
+			FinishAfter(AfterEpochs(1)),
+		}}
+		run(t, l)
+		for i, w := range [][]float64{{.002, .004}, {.013844, .02374}, {.0412526, .06759376}} {
+			near(t, dt, w, dense(tensor.Float64, []int{2}, weights[i]...))
+		}
+		require.Equal(t, []any{7., 7., 7.}, values(l.Log, "train1_V"))
+		costs, trueCosts := values(l.Log, "train1_cost"), values(l.Log, "true_cost")
+		require.Equal(t, trueCosts, costs)
+		require.Contains(t, must(l.Log.Row(0)), "true_cost")
+		for i, want := range []float64{1, 3.896676, 7.5123135396} {
+			near(t, dt, []float64{want}, costs[i])
+			near(t, dt, []float64{[]float64{0, .006, .037584}[i]}, values(l.Log, "train1_W_sum")[i])
+			near(t, dt, [][]float64{{1, 2}, {6, 10}, {15, 24}}[i], values(l.Log, "train1_ftt1")[i])
+		}
+		near(t, dt, []float64{.002, .004}, values(l.Log, "train1_W")[1])
+		near(t, dt, []float64{4.13632984653}, must(l.Log.Row(3))["train2_cost"])
+		near(t, dt, []float64{.014528}, must(l.Log.Row(3))["train2_W_sum"])
+		near(t, dt, []float64{22. / 3, 12}, must(l.Log.Row(3))["train2_ftt2"])
+		require.Len(t, values(l.Log, "train2_cost"), 1)
+		require.Len(t, values(l.Log, "other_cost"), 3)
+	})
 }
 
 // Means over an interval begin anew, and are weighted by what Examples says; events between batches write nothing.

@@ -10,12 +10,6 @@ import (
 	"gorgonia.org/tensor"
 )
 
-// named gives a node a name.
-func named(name string, n *G.Node) *G.Node {
-	G.WithName(name)(n)
-	return n
-}
-
 // matrixModel makes the quantities of a matrix "x" of so many rows and two columns.
 func matrixModel(dt tensor.Dtype, make func(x *G.Node) []Quantity) func(shapes map[string]tensor.Shape) (Model, error) {
 	return func(shapes map[string]tensor.Shape) (Model, error) {

@@ -4,12 +4,13 @@ import (
 	"github.com/pkg/errors"
 	"gorgonia.org/gorgonia"
 
+	"optimop/internal/batch"
 	"optimop/updater"
 )
 
 // Steps is a machine that trains, as an algorithm: each batch is one run of it.
 type Steps struct {
-	inputs   gorgonia.Nodes
+	sources  []*batch.Source
 	machine  func(reads ...*gorgonia.Node) (gorgonia.VM, error)
 	observed gorgonia.Nodes
 	reader   *reader
@@ -23,12 +24,13 @@ var (
 )
 
 // NewSteps makes an algorithm of inputs, which take the sources of their names, and of what makes a machine: the NewMachine of an
-// updater.Updater, or graphops.NewMachine with an optim op of solvers. Sources that are no inputs are ignored. Data are not copied.
+// updater.Updater, or graphops.NewMachine with an optim op of solvers. Sources that are no inputs are ignored.
 func NewSteps(inputs gorgonia.Nodes, machine func(reads ...*gorgonia.Node) (gorgonia.VM, error)) (*Steps, error) {
 	if machine == nil {
 		return nil, errors.New("loop: NewSteps without a machine")
 	}
-	return &Steps{inputs: inputs, machine: machine}, checkInputs(inputs)
+	sources, err := sourcesOf(inputs)
+	return &Steps{sources: sources, machine: machine}, err
 }
 
 // Observe implements updater.Observer.
@@ -72,12 +74,12 @@ func (s *Steps) Initialize() error {
 }
 
 // ProcessBatch runs the machine on a batch.
-func (s *Steps) ProcessBatch(batch map[string]any) (err error) {
+func (s *Steps) ProcessBatch(data map[string]any) error {
 	if s.vm == nil {
 		return errors.New("loop: Steps were not initialized")
 	}
 	clear(s.values)
-	if err := bind(s.inputs, batch); err != nil {
+	if err := bind(s.sources, data); err != nil {
 		return err
 	}
 	for _, n := range s.observed {

@@ -23,7 +23,7 @@ func TestUpdaterAsAlgorithm(t *testing.T) {
 		l := &Loop{Algorithm: steps, Data: func(int) Batches { return Slice(map[string]any{"x": 1, "other": "ignored"}, map[string]any{"x": 2.}) },
 			Callbacks: []Callback{
 				MonitorTraining([]Quantity{Last(cost), Last(w), Last(x)}, Names{}, AfterBatch),
-				Modify(u.Solver(), "learning_rate", func(_ int, old float64) float64 { return old / 2 }),
+				Modify(must(updater.NewModifier(u.Solver(), "learning_rate", func(_ int, old float64) float64 { return old / 2 }))),
 				FinishAfter(AfterEpochs(1)),
 			}}
 		run(t, l)
@@ -42,19 +42,19 @@ func TestUpdaterAsAlgorithm(t *testing.T) {
 
 // A batch that fails changes nothing and shows nothing.
 func TestStepsErrors(t *testing.T) {
-	m := newLinear(t, tensor.Float32, .5)
+	m := newLinear(t, tensor.Float32, bySteps, .5)
 	lonely := G.NewScalar(m.w.Graph(), tensor.Float32, G.WithName("lonely"))
 	require.ErrorContains(t, m.ProcessBatch(map[string]any{}), "not initialized")
 	require.NoError(t, m.Observe(m.cost, m.cost, m.w))
 	require.NoError(t, m.Initialize())
 	good := map[string]any{"features": []float32{1, 2}, "targets": 3}
 	for err, batch := range map[string]map[string]any{
-		"not all data sources are there: the batch has features; the inputs are features, targets": {"features": []float32{1, 2}},
-		"the shape is (3), not (2)":               {"features": []float32{1, 2, 3}, "targets": 1},
-		"(float64) is no float32 without a loss":  {"features": []float64{1, 2}, "targets": 1},
-		"the dtype is float64, not float32":       {"features": dense(tensor.Float64, []int{2}, 1, 2), "targets": 1},
-		"a string is no tensor":                   {"features": []float32{1, 2}, "targets": "1"},
-		`source "targets": the shape is (1), not`: {"features": []float32{1, 2}, "targets": []int{1}},
+		`not all data sources are there: the batch has ["features"]; the inputs are ["features" "targets"]`: {"features": []float32{1, 2}},
+		`source "features": the data have shape (3), the input has (2)`:                                     {"features": []float32{1, 2, 3}, "targets": 1},
+		`source "features": float64 data for a float32 input`:                                               {"features": []float64{1, 2}, "targets": 1},
+		`source "features": a float64 tensor for a float32 input`:                                           {"features": dense(tensor.Float64, []int{2}, 1, 2), "targets": 1},
+		`source "targets": 1 of type string`:                                                                {"features": []float32{1, 2}, "targets": "1"},
+		`source "targets": the data have shape (1), the input has ()`:                                       {"features": []float32{1, 2}, "targets": []int{1}},
 	} {
 		require.ErrorContains(t, m.ProcessBatch(batch), err)
 		require.Equal(t, []float64{0, 0}, floats(t, m.w.Value()))
@@ -73,7 +73,7 @@ func TestStepsErrors(t *testing.T) {
 
 	_, err := NewSteps(nil, nil)
 	require.Error(t, err)
-	_, err = NewSteps(G.Nodes{m.cost}, m.machine)
+	_, err = NewSteps(G.Nodes{m.cost}, func(...*G.Node) (G.VM, error) { return nil, nil })
 	require.ErrorContains(t, err, "cannot be an input")
 	broken := must(NewSteps(nil, func(...*G.Node) (G.VM, error) { return nil, oddError{} }))
 	require.ErrorIs(t, (&Loop{Algorithm: broken, Data: ten}).Run(context.Background()), oddError{})
