@@ -110,7 +110,6 @@ func TestMonitorIntervals(t *testing.T) {
 
 // observable is an algorithm that shows a number of each batch.
 type observable struct {
-	fake
 	nodes  G.Nodes
 	inTime []bool
 	value  func(map[string]any) float64
