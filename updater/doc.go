@@ -14,6 +14,6 @@
 //
 // The way of the code: read.go and write.go turn files into a Config (config.go) and back; settings.go checks it and finds the settings of
 // each variable; optimizers.go makes the optimizers; pipeline.go is the rule that runs them all; build.go makes the optim op of it, with what
-// custom.go, skip.go and summaries.go add; updater.go, rate.go, finder.go, lookup.go and file.go are what a program calls. Package summary writes
-// the summaries to files.
+// custom.go, skip.go and summaries.go add; updater.go, rate.go, finder.go, averages.go, lookup.go and file.go are what a program calls. Package
+// summary writes the summaries to files.
 package updater
