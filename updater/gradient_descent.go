@@ -115,10 +115,8 @@ func newGradientDescent(d Descent, s *solvers.Solver, r *recorder) (*GradientDes
 		return nil, err
 	}
 	a := &GradientDescent{UpdatesAlgorithm: newUpdatesAlgorithm(d.AlgorithmOptions, d.Updates), cost: d.Cost, solver: s}
-	for _, f := range []func(Descent) error{a.findGradients, a.checkGradients} {
-		if err := f(d); err != nil {
-			return nil, err
-		}
+	if err := a.findGradients(d); err != nil {
+		return nil, err
 	}
 	if a.cost != nil {
 		a.after = gorgonia.Nodes{a.cost}
@@ -187,7 +185,10 @@ func (a *GradientDescent) findGradients(d Descent) error {
 	for _, p := range a.parameters {
 		a.given = append(a.given, of[p])
 	}
-	return nil
+	if err := a.checkGradients(); err != nil {
+		return err
+	}
+	return a.checkRule()
 }
 
 func names(ns gorgonia.Nodes) (out []string) {
@@ -206,6 +207,9 @@ func (a *GradientDescent) differentiate(d Descent) error {
 		return errors.New("updater: no parameters, and no gradients")
 	}
 	a.parameters = slices.Clone(d.Parameters)
+	if err := a.checkRule(); err != nil {
+		return err
+	}
 	var of, known gorgonia.Nodes
 	for _, k := range d.KnownGrads {
 		of, known = append(of, k.Of), append(known, k.Grad)
@@ -224,8 +228,8 @@ func (a *GradientDescent) differentiate(d Descent) error {
 
 var never = graphops.Const(1).Less(graphops.Const(0))
 
-// checkGradients checks the gradients before anything is made of them, and gives a scalar the form of its scalar parameter.
-func (a *GradientDescent) checkGradients(Descent) error {
+// checkGradients checks gradients that were given, and gives a scalar the form of its scalar parameter.
+func (a *GradientDescent) checkGradients() error {
 	for i, p := range a.parameters {
 		if p == nil {
 			return errors.Errorf("updater: parameter %d is nil", i)
@@ -246,6 +250,11 @@ func (a *GradientDescent) checkGradients(Descent) error {
 			return errors.Wrapf(err, "updater: the gradient of %s", nodeName(p))
 		}
 	}
+	return nil
+}
+
+// checkRule tries the rule on the parameters, before anything is built.
+func (a *GradientDescent) checkRule() error {
 	has := make([]bool, len(a.parameters))
 	for i := range has {
 		has[i] = true
