@@ -53,7 +53,9 @@ func TestProfile(t *testing.T) {
 	require.Contains(t, rows[0].Op, "A × ")
 	require.True(t, slices.ContainsFunc(rows, func(r ProfileRow) bool { return r.Op == "optim op(update)" && r.Node == r.Op }))
 	require.Less(t, all, time.Minute)
-	_, err := NewProfile(G.NewTapeMachine(G.NewGraph()))
+	g := G.NewGraph()
+	G.Must(G.Square(G.NewScalar(g, G.Float64)))
+	_, err := NewProfile(G.NewTapeMachine(g))
 	require.ErrorContains(t, err, "has no profile")
 }
 
