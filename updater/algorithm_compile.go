@@ -14,6 +14,7 @@ type compiled struct {
 	op       *gorgonia.Node
 	vm       gorgonia.VM // nil: there is nothing to do
 	sources  []*source
+	fixed    map[string]bool // names of inputs whose value no batch and no update changes
 	observed gorgonia.Nodes
 	values   []gorgonia.Value // of observed, from the last batch that succeeded
 	next     []gorgonia.Value // from the batch that is running
@@ -21,7 +22,7 @@ type compiled struct {
 }
 
 func (a *UpdatesAlgorithm) compile() (*compiled, error) {
-	c := &compiled{observed: slices.Clone(a.observed)}
+	c := &compiled{observed: slices.Clone(a.observed), fixed: map[string]bool{}}
 	updates, opts := slices.Concat(a.updates, a.hidden), slices.Concat(a.opts.Commit, a.commit)
 	after := slices.Concat(a.after, c.observed)
 	if len(updates) == 0 {
@@ -79,6 +80,8 @@ func (a *UpdatesAlgorithm) findSources(c *compiled, targets map[*gorgonia.Node]b
 				return err
 			}
 			c.sources = append(c.sources, s)
+		case !targets[n]:
+			c.fixed[n.Name()] = true
 		}
 	}
 	return nil

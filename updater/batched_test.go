@@ -1,7 +1,10 @@
 package updater
 
 import (
+	"runtime"
 	"testing"
+	"time"
+	"weak"
 
 	"github.com/pkg/errors"
 	"github.com/stretchr/testify/require"
@@ -151,6 +154,25 @@ func TestBatchedBound(t *testing.T) {
 	require.ErrorContains(t, err, "Graphs is 0")
 	_, err = NewBatched(nil)
 	require.ErrorContains(t, err, "nil")
+}
+
+// A graph that was let go is garbage.
+func TestBatchedMemory(t *testing.T) {
+	make, _ := build(G.Float64)
+	b := must(NewBatched(make, func(o *BatchedOptions) { o.Graphs = 1 }))
+	require.NoError(t, b.Initialize())
+	require.NoError(t, b.ProcessBatch(rowsOf(G.Float64, 1, 50)))
+	old := weak.Make(must(b.Model(rowsOf(G.Float64, 1, 50))).Cost().Graph())
+	require.NotNil(t, old.Value())
+	require.NoError(t, b.ProcessBatch(rowsOf(G.Float64, 1, 60)))
+	for range 10 {
+		if runtime.GC(); old.Value() == nil {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	require.Nil(t, old.Value())
+	require.NotNil(t, b.Value("w"))
 }
 
 // What cannot be built is an error, after which training goes on.

@@ -31,8 +31,10 @@ type KnownGrad struct {
 
 // Descent says what GradientDescent trains. Either Cost and Parameters are given, or gradients.
 type Descent struct {
-	Cost       *gorgonia.Node // a float scalar
-	Parameters gorgonia.Nodes // inputs of the graph, trained in this order
+	Cost *gorgonia.Node // a float scalar
+
+	// Parameters are inputs of the graph. Their order makes no difference but to sums over all of them: those of norms.
+	Parameters gorgonia.Nodes
 
 	// Gradients replace those of the cost. Their order is that of the parameters, where those are not given. A parameter
 	// twice has its first place and its last gradient.
@@ -292,5 +294,5 @@ func (a *GradientDescent) build(r *recorder) error {
 		}
 	}
 	a.updates = append(a.updates, a.rule...)
-	return a.expand(r.steps(a.parameters))
+	return a.expand(r.takeSteps(a.parameters))
 }

@@ -28,9 +28,9 @@ func (r *recorder) Apply(b *solvers.Builder, in []solvers.Step) (out []solvers.S
 	return out, err
 }
 
-// steps are what is subtracted from each parameter: the delta, and what the rule took from its value otherwise, as a decay or a
-// projection. A parameter for which the rule returned no step has the zero Expr.
-func (r *recorder) steps(params gorgonia.Nodes) []Expr {
+// takeSteps are what is subtracted from each parameter: the delta, and what the rule took from its value otherwise, as a decay or a
+// projection. A parameter for which the rule returned no step has the zero Expr. The recorder then forgets them, and their graph.
+func (r *recorder) takeSteps(params gorgonia.Nodes) []Expr {
 	steps := make([]Expr, len(params))
 	for _, s := range r.out {
 		i := slices.Index(params, s.Param.Node)
@@ -43,6 +43,7 @@ func (r *recorder) steps(params gorgonia.Nodes) []Expr {
 			steps[i] = never.Select(graphops.Of(s.Param.Node), steps[i])
 		}
 	}
+	r.in, r.out = nil, nil
 	return steps
 }
 

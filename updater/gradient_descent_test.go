@@ -146,6 +146,8 @@ func TestGradientDescentRefuses(t *testing.T) {
 		"axes":                   {Descent{Gradients: []ParameterGradient{{z, of(z)}}, StepRule: solvers.NewVariableClipping(1, func(v *solvers.VariableClipping) { v.Axes = []int{1} })}, "rank 1"},
 		"unknown variable":       {Descent{Gradients: pairs, StepRule: solvers.Restrict(solvers.NewScale(), "x")}, `no parameter is called "x"`},
 		"rule of a cost":         {Descent{Cost: cost, Parameters: G.Nodes{w}, StepRule: solvers.Restrict(solvers.NewScale(), "x")}, `no parameter is called "x"`},
+		"known nil":              {Descent{Cost: cost, Parameters: G.Nodes{w}, KnownGrads: []KnownGrad{{}}}, "nil"},
+		"elsewhere":              {Descent{Cost: cost, Parameters: G.Nodes{state(G.NewGraph(), "o", G.Float64, nil, 1)}}, "graph"},
 		"setup":                  {Descent{Gradients: pairs, Setup: func(s *solvers.Solver) error { return s.Set("nonsense", 1) }}, "Setup"},
 		"a constant of no graph": {Descent{Cost: cost, Parameters: G.Nodes{w}, ConsiderConstant: G.Nodes{nil}}, "nil"},
 	} {
@@ -229,10 +231,13 @@ func TestDescentOptions(t *testing.T) {
 	a := descent(t, Descent{Cost: cost, Parameters: G.Nodes{w}, Setup: func(s *solvers.Solver) error {
 		return s.Schedule("learning_rate", schedule.NewStepDecay(.75, 1, func(d *schedule.StepDecay) { d.Gamma = .5 }))
 	}, AlgorithmOptions: AlgorithmOptions{Commit: []graphops.CommitOpt{graphops.Expanded()}}})
-	require.NoError(t, a.Observe(a.Steps()[0].Step))
+	require.NoError(t, a.Observe(a.Steps()[0].Step, cost, w))
 	require.NoError(t, a.Initialize())
 	require.NoError(t, a.ProcessBatch(nil))
 	require.Equal(t, moved, numbers(w.Value()))
+	require.Equal(t, []float64{30}, numbers(must(a.Observed("cost"))))
+	require.Equal(t, []float64{1, 2, 3, 4}, numbers(must(a.Observed("W"))))
+	require.Equal(t, []float64{1.5, 3, 4.5, 6}, numbers(must(a.Observed(a.Steps()[0].Step.Name()))))
 	require.NoError(t, a.ProcessBatch(nil))
 	require.Equal(t, []float64{-.125, -.25, -.375, -.5}, numbers(w.Value()))
 

@@ -68,34 +68,39 @@ func (a *UpdatesAlgorithm) checkNames(batch map[string]any) error {
 		return errors.Errorf("updater: not all sources were found: the batch lacks %q. It has %q, the inputs are %q",
 			missing, slices.Sorted(maps.Keys(batch)), inputs)
 	}
-	if used == len(batch) || a.opts.OnUnusedSources == "ignore" || a.opts.OnUnusedSources == "warn" && a.warned {
+	if used == len(batch) {
 		return nil
 	}
 	var unused []string
 	for _, name := range slices.Sorted(maps.Keys(batch)) {
+		if a.run.fixed[name] {
+			return errors.Errorf("updater: the batch has a source %q, but the input of that name has a value already, which would be used instead: "+
+				"name it in Sources", name)
+		}
 		if !slices.Contains(inputs, name) {
 			unused = append(unused, name)
 		}
+	}
+	if a.opts.OnUnusedSources == "ignore" || a.opts.OnUnusedSources == "warn" && a.warned {
+		return nil
 	}
 	if a.opts.OnUnusedSources == "warn" {
 		a.warned = true
 		slog.Warn("some sources of the batch are no inputs of the training algorithm", "unused", unused, "inputs", inputs)
 		return nil
 	}
-	return errors.Errorf("updater: the batch has sources %q that are no inputs; the inputs are %q. Leave them out of the batch, set "+
-		`OnUnusedSources to "warn" or "ignore", or name inputs that have a value already in Sources`, unused, inputs)
+	return errors.Errorf("updater: the batch has sources %q that are no inputs; the inputs are %q. Leave them out of the batch, or set "+
+		`OnUnusedSources to "warn" or "ignore"`, unused, inputs)
 }
 
 // accept checks and converts the data of a batch. It writes nothing to the graph.
 func (s *source) accept(data any) (err error) {
-	s.data, s.ours, err = nil, false, nil
-	switch d := data.(type) {
-	case nil:
+	s.data, s.ours = nil, false
+	if isNil(data) {
 		return errors.New("the data are nil")
+	}
+	switch d := data.(type) {
 	case *tensor.Dense:
-		if d == nil {
-			return errors.New("the data are nil")
-		}
 		if d.Dtype() == s.dt && !s.shape.IsScalar() && copies(s.dt) {
 			s.data = d
 			return s.checkShape(d.Shape())
@@ -112,6 +117,11 @@ func (s *source) accept(data any) (err error) {
 		return err
 	}
 	return s.convert(v, shape)
+}
+
+func isNil(data any) bool {
+	v := reflect.ValueOf(data)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // copies reports whether graphops.Copy can copy tensors of a dtype.
