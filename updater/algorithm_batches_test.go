@@ -159,6 +159,50 @@ func TestData(t *testing.T) {
 	}
 }
 
+// Inputs of other dtypes: indices, labels, masks.
+func TestOtherData(t *testing.T) {
+	for i, c := range []struct {
+		dt    tensor.Dtype
+		shape []int
+		in    any
+		want  any // nil: refused
+	}{
+		{G.Int64, nil, int8(4), int64(4)},
+		{G.Int32, nil, 4, int32(4)},
+		{G.Byte, nil, 255, byte(255)},
+		{G.Byte, nil, 256, nil},
+		{G.Byte, nil, -1, nil},
+		{G.Bool, nil, true, true},
+		{G.Bool, nil, 1, nil},
+		{tensor.Int16, nil, 1, nil},
+		{G.Int, []int{2}, []int{3, 4}, []int{3, 4}},
+		{G.Int, []int{2}, []int64{3, 4}, []int{3, 4}},
+		{G.Int, []int{2}, tensor.New(tensor.WithBacking([]int{3, 4})), []int{3, 4}},
+		{G.Int, []int{2}, []float64{3, 4}, nil},
+		{G.Int64, []int{2}, []int64{3, 1 << 62}, []int64{3, 1 << 62}},
+		{G.Int32, []int{2}, []int{3, 1 << 40}, nil},
+		{G.Bool, []int{2}, []bool{true, false}, []bool{true, false}},
+		{G.Byte, []int{2, 1}, [][]byte{{1}, {2}}, []byte{1, 2}},
+	} {
+		n := sourceNode(G.NewGraph(), "x", c.dt, c.shape...)
+		s, err := newSource(n)
+		require.NoError(t, err)
+		if err = s.accept(c.in); err == nil {
+			err = s.bind()
+		}
+		if c.want == nil {
+			require.Error(t, err, "case %d", i)
+			continue
+		}
+		require.NoError(t, err, "case %d", i)
+		require.Equal(t, c.want, n.Value().Data(), "case %d", i)
+		if d, ok := c.in.(*tensor.Dense); ok { // a copy
+			d.Data().([]int)[0] = 9
+			require.Equal(t, c.want, n.Value().Data())
+		}
+	}
+}
+
 // regression is Σ(x·w − y)² / 3 with guards, trained with momentum.
 func regression(t *testing.T, dt tensor.Dtype) (a *GradientDescent, w *G.Node) {
 	t.Helper()

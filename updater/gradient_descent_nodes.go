@@ -75,21 +75,17 @@ func (a *GradientDescent) expand(steps []Expr) (err error) {
 		}
 		a.steps, made = append(a.steps, ParameterStep{p, s}), append(made, steps[i])
 	}
-	if a.gradNorm, err = namedNorm("total_gradient_norm", a.parameters[0], a.given); err != nil {
+	if a.gradNorm, err = namedNorm("total_gradient_norm", a.given); err != nil {
 		return err
 	}
-	a.stepNorm, err = namedNorm("total_step_norm", a.parameters[0], made)
+	a.stepNorm, err = namedNorm("total_step_norm", made)
 	slog.Debug("gradient descent is built", "parameters", names(a.parameters), "updates", len(a.updates), "rule", len(a.rule))
 	return err
 }
 
 // namedNorm makes a named node of the norm of tensors.
-func namedNorm(name string, on *gorgonia.Node, xs []Expr) (*gorgonia.Node, error) {
-	e := solvers.L2Norm(xs...)
-	if len(xs) == 0 { // an expression says by its nodes what graph it is on
-		e = never.Select(graphops.Of(on).Norm(), e)
-	}
-	n, err := graphops.Expand(e)
+func namedNorm(name string, xs []Expr) (*gorgonia.Node, error) {
+	n, err := graphops.Expand(solvers.L2Norm(xs...))
 	if err != nil {
 		return nil, errors.Wrapf(err, "updater: %s", name)
 	}

@@ -249,6 +249,28 @@ func TestRulesOfSeveral(t *testing.T) {
 	require.Equal(t, list(1), first.step(list(1)[0]))
 }
 
+// A rule may leave parameters alone, and a scalar parameter has a scalar gradient of any kind.
+func TestStepsOfSome(t *testing.T) {
+	for _, dt := range bothTypes {
+		g := G.NewGraph()
+		w, v := state(g, "w", dt, nil, 5), state(g, "v", dt, []int{2}, 1, 2)
+		first := solvers.RuleFunc(func(_ *solvers.Builder, in []solvers.Step) ([]solvers.Step, error) { return in[:1], nil })
+		a := descent(t, Descent{Gradients: []ParameterGradient{{w, of(v).Sum()}, {v, of(v)}}, StepRule: first})
+		require.Len(t, a.Steps(), 1)
+		require.Same(t, w, a.Steps()[0].Parameter)
+		require.NoError(t, a.Observe(a.TotalStepNorm(), a.TotalGradientNorm()))
+		require.NoError(t, a.Initialize())
+		require.NoError(t, a.ProcessBatch(nil))
+		require.Equal(t, []float64{2, 1, 2}, all(w, v))
+		require.Equal(t, []float64{3}, numbers(must(a.Observed("total_step_norm"))))
+		require.InDelta(t, math.Sqrt(14), numbers(must(a.Observed("total_gradient_norm")))[0], 1e-15)
+	}
+	w, cost := square(G.Float64)
+	none := solvers.RuleFunc(func(*solvers.Builder, []solvers.Step) ([]solvers.Step, error) { return nil, nil })
+	_, err := NewGradientDescent(Descent{Cost: cost, Parameters: G.Nodes{w}, StepRule: none})
+	require.ErrorContains(t, err, "no step")
+}
+
 // S22: steps and buffers have the shapes of the parameters, with all axes of length 1.
 func TestStepShapes(t *testing.T) {
 	rules := []solvers.Rule{basicMomentum(.5), momentum(1, .5), rmsProp(1, .5, 1e5), rmsProp(.1, .5, 1e5), solvers.NewStepClipping(.4), variableClipping(1),
