@@ -105,8 +105,9 @@ func within[R Rule](r Rule) (found []R) {
 	return found
 }
 
-// Rules implements Composite.
-func (r *Base) Rules() []Rule { return append([]Rule{r.Rule}, r.Constraints...) }
+// Rules implements Composite. The optimizer comes last: where hyperparameters of one name are looked for, its own counts, not an
+// epsilon of a constraint.
+func (r *Base) Rules() []Rule { return append(slices.Clone(r.Constraints), r.Rule) }
 
 // Transforms implements Transformation. What the rule within is counts by itself.
 func (*Base) Transforms() {}

@@ -33,7 +33,14 @@ func WithLossScale(rule Rule, options ...func(*LossScale)) *Solver {
 }
 
 func newLossScale(rule Rule) *LossScale {
-	return &LossScale{Rule: rule, InitialScale: 32768, DynamicGrowthSteps: 2000, GrowthFactor: 2, BackoffFactor: 0.5}
+	r := DefaultLossScale()
+	r.Rule = rule
+	return &r
+}
+
+// DefaultLossScale are the defaults, without a rule.
+func DefaultLossScale() LossScale {
+	return LossScale{InitialScale: 32768, DynamicGrowthSteps: 2000, GrowthFactor: 2, BackoffFactor: 0.5}
 }
 
 // Validate implements Validator.
@@ -63,10 +70,9 @@ func (r *LossScale) Apply(b *Builder, in []Step) ([]Step, error) {
 	for _, s := range in {
 		finite = finite.And(s.Delta.IsFinite().All())
 	}
-	grows := counter.Equal(graphops.Const(float64(r.DynamicGrowthSteps - 1)))
-	grown := grows.Select(scale.Mul(b.Hyper("growth_factor")), scale.Expr)
-	scale.Set(finite.Select(grown, scale.Mul(b.Hyper("backoff_factor")).Max(b.Hyper("min_scale"))))
-	counter.Set(finite.And(grows.Not()).Select(counter.Add(one), zero))
+	nextScale, nextCounter := r.next(scale.Expr, counter.Expr, finite, b.Hyper("growth_factor"), b.Hyper("backoff_factor"), b.Hyper("min_scale"))
+	scale.Set(nextScale)
+	counter.Set(nextCounter)
 	skipped.Set(finite.Select(skipped.Expr, skipped.Add(one)))
 
 	bases := within[*Base](r.Rule)
@@ -84,6 +90,17 @@ func (r *LossScale) Apply(b *Builder, in []Step) ([]Step, error) {
 	return b.When(finite, func() ([]Step, error) {
 		return b.Adjusting("loss_scale_factor", func(Expr) Expr { return one }, func() ([]Step, error) { return b.Run(r.Rule, unscaled) })
 	})
+}
+
+// Next is what scale and step_counter become by a run, of which finite says whether all gradients were, for who keeps them by himself.
+func (r *LossScale) Next(scale, counter, finite Expr) (nextScale, nextCounter Expr) {
+	return r.next(scale, counter, finite, graphops.Const(r.GrowthFactor), graphops.Const(r.BackoffFactor), graphops.Const(r.MinScale))
+}
+
+func (r *LossScale) next(scale, counter, finite, growth, backoff, least Expr) (nextScale, nextCounter Expr) {
+	grows := counter.Equal(graphops.Const(float64(r.DynamicGrowthSteps - 1)))
+	nextScale = finite.Select(grows.Select(scale.Mul(growth), scale), scale.Mul(backoff).Max(least))
+	return nextScale, finite.And(grows.Not()).Select(counter.Add(one), zero)
 }
 
 // ScaleLoss multiplies a loss by the scale that the solver's rule divides the gradients by: that of a LossScale, which is then read from

@@ -46,9 +46,6 @@ var badJSON = []struct{ text, want string }{
 	{`{"horovod_avg_grad": true}`, "config: horovod_avg_grad: training on several machines"},
 	{`{"horovod_reduce_type": "grad"}`, "config: horovod_reduce_type: training on several machines"},
 	{`{"extra_updates": {"w": "x"}}`, "config: extra_updates: functions have no form in a file; use the option updater.ExtraUpdate"},
-	{`{"clipvalue": 1}`, "config: clipvalue: Keras' clips exclude each other and RETURNN's combine; write gradient_clip"},
-	{`{"optimizer": {"class": "adam", "clipnorm": 1}}`, "config: optimizer.clipnorm: Keras' clips"},
-	{`{"updater_opts": [{"match": "w", "global_clipnorm": 1}]}`, "config: updater_opts[0].global_clipnorm: Keras' clips"},
 	{`{"reg_l2": 1}`, "config: reg_l2: write l2 in updater_opts"},
 
 	// types

@@ -21,7 +21,9 @@ type built struct {
 	updates []graphops.Update
 	opts    []graphops.CommitOpt
 	after   gorgonia.Nodes
-	skipped Expr // whether the step is; the zero Expr: none ever is
+	skipped Expr           // whether the step is; the zero Expr: none ever is
+	scale   Expr           // of the losses; the zero Expr: none
+	scales  gorgonia.Nodes // the states of DynamicLossScale
 }
 
 // build builds the optim op: gradients, rules, custom and extra updates, checks, summaries, and one commit of them all.
@@ -32,7 +34,7 @@ func (u *Updater) build() (*gorgonia.Node, error) {
 		b.after = append(b.after, o.loss)
 	}
 	for _, f := range []func() error{
-		b.gradients, b.maximize, b.compose, b.extras, b.customs, b.generators, b.effectiveRate, b.numerics, b.skips, b.resets, b.summaries,
+		b.lossScale, b.gradients, b.maximize, b.compose, b.extras, b.customs, b.generators, b.effectiveRate, b.numerics, b.skips, b.resets, b.summaries,
 	} {
 		if err := f(); err != nil {
 			return nil, err
@@ -68,15 +70,8 @@ func (b *built) gradients() error {
 		if len(vars) == 0 {
 			continue
 		}
-		grads, err := graphops.Gradients(o.loss, vars, graphops.AllowUnused())
-		if err != nil {
+		if err := b.differentiate(o.loss, vars, 1); err != nil {
 			return err
-		}
-		for i, v := range vars {
-			if grads[i] != nil {
-				b.add(v, graphops.Of(grads[i]))
-				b.nodes = append(b.nodes, grads[i])
-			}
 		}
 	}
 	if err := b.metaLosses(); err != nil {
@@ -86,9 +81,33 @@ func (b *built) gradients() error {
 		return nil
 	}
 	for _, v := range b.vars {
-		if l2 := b.u.of(v).l2(); l2 != 0 {
+		if l2 := b.u.of(v).l2(); l2 != 0 && !b.u.of(v).overwrite {
 			b.add(v, graphops.Of(v).Mul(graphops.Const(2*l2)))
 		}
+	}
+	return nil
+}
+
+// differentiate adds the gradients of a loss, times a number.
+func (b *built) differentiate(loss *gorgonia.Node, vars gorgonia.Nodes, by float64) error {
+	loss, err := b.scaled(loss)
+	if err != nil {
+		return err
+	}
+	grads, err := graphops.Gradients(loss, vars, graphops.AllowUnused())
+	if err != nil {
+		return err
+	}
+	for i, v := range vars {
+		if grads[i] == nil {
+			continue
+		}
+		g := b.unscaled(v, grads[i])
+		if by != 1 {
+			g = g.Mul(graphops.Const(by))
+		}
+		b.add(v, g)
+		b.nodes = append(b.nodes, grads[i])
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 // The zero Config is plain gradient descent with its own learning rate. A number that is 0 switches its option off.
 //
 // Gradients are processed in this order, with whatever is switched on: MaximizeGradNorm, accumulation, GradientNoise, GradientClip,
-// GradientClipNorm, GradientClipAvgNorm, GradientClipGlobalNorm, GradientNanInfFilter, GradNormToClipToZero; then the L2 penalty if
+// GradientClipNorm, GradientClipAvgNorm, GradientClipGlobalNorm (or ClipNorm, GlobalClipNorm, ClipValue), GradientNanInfFilter, GradNormToClipToZero; then the L2 penalty if
 // it is decoupled, and the optimizer. What concerns one variable can be changed for some of them by UpdaterOpts.
 type Config struct {
 	// Optimizer is the registered name of an optimizer ("adam"), or a map[string]any with the name under "class" and options
@@ -73,6 +73,42 @@ type Config struct {
 	GradientClipNorm       float64 `json:"gradient_clip_norm"`
 	GradientClipAvgNorm    float64 `json:"gradient_clip_avg_norm"`
 	GradientClipGlobalNorm float64 `json:"gradient_clip_global_norm"`
+
+	// ClipNorm, GlobalClipNorm and ClipValue are Keras' clips, of which only one can be set, and none beside the four above: each gradient by its
+	// norm, all of them by their joint norm, and each element. They bound what is updated, the mean of accumulated gradients. The joint norm is
+	// that of all variables with the same bound that are updated in the same runs, whatever optimizer they have.
+	ClipNorm       float64 `json:"clipnorm"`
+	GlobalClipNorm float64 `json:"global_clipnorm"`
+	ClipValue      float64 `json:"clipvalue"`
+
+	// WeightDecay is that of every optimizer that does not give its own: w ← w − w·WeightDecay·(learning rate) before its step, as in Keras, or, for
+	// an optimizer with a weight_decay (adamw), what that makes of it. Variables whose short names, after the last "/", one of the regular
+	// expressions of ExcludeFromWeightDecay fits have none.
+	WeightDecay            *float64 `json:"weight_decay"`
+	ExcludeFromWeightDecay []string `json:"exclude_from_weight_decay"`
+
+	// UseEMA keeps exponential averages of the weights, see solvers.EMA for their formula and the two other options. They are the slot
+	// "average"; Updater.UseAverages puts them in the place of the weights. EMAMomentum is by default 0.99.
+	UseEMA                bool     `json:"use_ema"`
+	EMAMomentum           *float64 `json:"ema_momentum"`
+	EMAOverwriteFrequency int      `json:"ema_overwrite_frequency"`
+
+	// Constraints change what variables become by their updates, in order: names or maps with "class" ("non_negative", "unit_norm", "max_norm",
+	// "min_max_norm", "box", "simplex", "l1_ball", "l2_ball"), in Go also rules. Averages are of weights before the constraints.
+	Constraints []any `json:"constraints"`
+
+	// LossScaleFactor multiplies the loss before, and divides the gradients after the backward pass, so that small ones do not vanish in
+	// float32. DynamicLossScale finds that factor by itself. The losses that can be read are not multiplied.
+	LossScaleFactor  float64           `json:"loss_scale_factor"`
+	DynamicLossScale *DynamicLossScale `json:"dynamic_loss_scale"`
+
+	// OverwriteWithGradient are patterns, as Match in VarOptions, of variables whose gradient is their new value: of accumulated runs the
+	// greatest, at least 0. Nothing else concerns them.
+	OverwriteWithGradient []string `json:"overwrite_with_gradient"`
+
+	// KerasStrict lets each optimizer accumulate and clip by itself, exactly as in Keras, see solvers.Base: averages and constraints then act in runs that only
+	// accumulate, too. With GradientAccumulationSteps no other processing of gradients can be switched on.
+	KerasStrict bool `json:"keras_strict"`
 
 	// GlobalNormTag lets the global norms be those of the variables with a tag (see VarOptions.Tags). GradientClipGlobalNormTag is the
 	// one for GradientClipGlobalNorm; absent, or here empty, GlobalNormTag. In VarOptions an empty tag means all variables.
@@ -151,6 +187,13 @@ type VarOptions struct {
 	// "class" means the class of the Config's optimizer, with its defaults and these options.
 	Optimizer any `json:"optimizer"`
 
+	// WeightDecay, UseEMA, EMAMomentum, EMAOverwriteFrequency and Constraints count more than those of the optimizer's own map.
+	WeightDecay           *float64 `json:"weight_decay"`
+	UseEMA                *bool    `json:"use_ema"`
+	EMAMomentum           *float64 `json:"ema_momentum"`
+	EMAOverwriteFrequency *int     `json:"ema_overwrite_frequency"`
+	Constraints           []any    `json:"constraints"`
+
 	AccumGradMultipleStep     *int     `json:"accum_grad_multiple_step"`
 	GradientAccumulationSteps *int     `json:"gradient_accumulation_steps"`
 	GradientNoise             *float64 `json:"gradient_noise"`
@@ -160,6 +203,9 @@ type VarOptions struct {
 	GradientClipGlobalNorm    *float64 `json:"gradient_clip_global_norm"`
 	GlobalNormTag             *string  `json:"global_norm_tag"`
 	GradientClipGlobalNormTag *string  `json:"gradient_clip_global_norm_tag"`
+	ClipNorm                  *float64 `json:"clipnorm"`
+	GlobalClipNorm            *float64 `json:"global_clipnorm"`
+	ClipValue                 *float64 `json:"clipvalue"`
 	GradientNanInfFilter      *bool    `json:"gradient_nan_inf_filter"`
 	GradNormToClipToZero      *float64 `json:"grad_norm_to_clip_to_zero"`
 	MaximizeGradNorm          *float64 `json:"maximize_grad_norm"`

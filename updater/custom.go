@@ -175,15 +175,8 @@ func (b *built) metaLosses() error {
 		if len(vars) == 0 {
 			break
 		}
-		grads, err := graphops.Gradients(m.Loss, vars, graphops.AllowUnused())
-		if err != nil {
+		if err := b.differentiate(m.Loss, vars, m.Scale); err != nil {
 			return errors.Wrapf(err, "meta loss %q", m.Name)
-		}
-		for i, v := range vars {
-			if grads[i] != nil {
-				b.add(v, graphops.Of(grads[i]).Mul(graphops.Const(m.Scale)))
-				b.nodes = append(b.nodes, grads[i])
-			}
 		}
 		b.after = append(b.after, m.Loss)
 	}

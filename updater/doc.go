@@ -23,7 +23,7 @@
 //
 // The way of the code: read.go and write.go turn files into a Config (config.go) and back; settings.go checks it and finds the settings of
 // each variable; optimizers.go makes the optimizers; pipeline.go is the rule that runs them all; build.go makes the optim op of it, with what
-// custom.go, skip.go and summaries.go add; updater.go, rate.go, finder.go, lookup.go and file.go are what a program calls. Package summary writes
-// the summaries to files. Of the algorithms, algorithm.go is what all have in common, algorithm_compile.go makes the commit and its machine,
-// source.go takes the data of a batch; gradient_descent.go and gradient_descent_nodes.go, and batched.go, are on top of that.
+// custom.go, skip.go and summaries.go add; updater.go, rate.go, finder.go, averages.go, lookup.go and file.go are what a program calls. Package
+// summary writes the summaries to files. Of the algorithms, algorithm.go is what all have in common, algorithm_compile.go makes the commit and
+// its machine, source.go takes the data of a batch; gradient_descent.go with gradient_descent_nodes.go, and batched.go, are on top of that.
 package updater

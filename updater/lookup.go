@@ -101,6 +101,10 @@ func (u *Updater) Table() string {
 			fmt.Fprintln(w, "not trained: no loss depends on it\t\t\t\t\t\t")
 			continue
 		}
+		if s.overwrite {
+			fmt.Fprintf(w, "overwritten with its gradient\t\t\t\t%s\t\t%s\n", s.runs(), strings.Join(s.Tags, " "))
+			continue
+		}
 		fmt.Fprintf(w, "%s\t×%v\t%v\t×%v\t%s\t%s\t%s\n", s.opt.Key, s.opt.rate, *s.L2, s.opt.decay, s.runs(), s.processing(), strings.Join(s.Tags, " "))
 	}
 	_ = w.Flush() // to memory
@@ -113,6 +117,10 @@ func (u *Updater) Table() string {
 
 func (s *setting) runs() string {
 	switch g := s.steps(); {
+	case g.overwrite && g.n > 1:
+		return fmt.Sprintf("greatest of %d", g.n)
+	case s.strict && *s.GradientAccumulationSteps > 1:
+		return fmt.Sprintf("mean of %d", *s.GradientAccumulationSteps)
 	case g.mean:
 		return fmt.Sprintf("mean of %d", g.n)
 	case g.n > 1:

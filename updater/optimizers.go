@@ -42,6 +42,7 @@ type scheduled struct {
 // choiceKey tells choices apart. Equal ones share an optimizer.
 type choiceKey struct {
 	choice      any
+	given       string
 	rate, decay float64
 	group       group
 }
@@ -76,13 +77,17 @@ func isDefault(choice any) bool {
 }
 
 // optimizer makes what was chosen. path is its key, for errors.
-func (c Config) optimizer(choice any, path string) (*optimizer, error) {
+func (c Config) optimizer(choice any, outer given, path string) (*optimizer, error) {
 	o := &optimizer{rate: 1, decay: 1}
 	o.Key = fmt.Sprintf("%T", choice)
+	original := choice
+	choice, err := outer.choice(choice)
+	if err != nil {
+		return nil, err
+	}
 	if k, ok := choiceOf(choice).(string); ok {
 		o.Key = k
 	}
-	var err error
 	given := map[string]any{}
 	switch x := choice.(type) {
 	case nil:
@@ -108,7 +113,7 @@ func (c Config) optimizer(choice any, path string) (*optimizer, error) {
 	}
 	if !o.Solver.Optimizes() {
 		return nil, errors.Errorf("%s: %s is no optimizer by itself: it only transforms the gradients of one; chain them in Go, "+
-			"as in solvers.Chain(solvers.NewClipByGlobalNorm(1), solvers.NewSGD())", path, called(choice))
+			"as in solvers.Chain(solvers.NewClipByGlobalNorm(1), solvers.NewSGD())", path, called(original))
 	}
 	if _, isRule := choice.(solvers.Rule); isRule {
 		return o, nil
@@ -168,16 +173,16 @@ func (o *optimizer) read(c Config, given map[string]any, at string) error {
 		default:
 			rate = key
 		}
-		if object, ok := options[key].(map[string]any); ok {
+		if why := besides[spelling.Fold(key)]; why {
+			return errors.Errorf("%s.%s: the key does not belong here; write it beside optimizer", at, key)
+		}
+		if object, ok := options[key].(map[string]any); ok && spelling.Fold(key) != "constraints" {
 			s, err := readSchedule(object)
 			if err != nil {
 				return placed(err, at+"."+key)
 			}
 			o.schedules = append(o.schedules, scheduled{key, s})
 			options[key] = schedule.Value(s, 0) // must be legal, and no other key may set the option
-		}
-		if why := foreign[key]; why != "" {
-			return errors.Errorf("%s.%s: %s", at, key, why)
 		}
 	}
 	var err error
@@ -270,8 +275,9 @@ func (c Config) checkOptimizers() error {
 		rate = new(schedule.Value(s, 0))
 	}
 	for i := -1; i < len(c.UpdaterOpts); i++ {
-		choice, at := c.Optimizer, "optimizer"
+		choice, at, settings := c.Optimizer, "optimizer", c.base()
 		if i >= 0 {
+			settings = settings.with(c.UpdaterOpts[i])
 			choice, at = c.UpdaterOpts[i].Optimizer, fmt.Sprintf("updater_opts[%d].optimizer", i)
 			if isDefault(choice) {
 				continue
@@ -281,9 +287,12 @@ func (c Config) checkOptimizers() error {
 		if err != nil {
 			return err
 		}
-		o, err := c.optimizer(choice, at)
+		o, err := c.optimizer(choice, c.given(settings), at)
 		if err != nil {
 			return err
+		}
+		if err := c.alone(o, settings); err != nil {
+			return errors.Wrap(err, at)
 		}
 		if _, given := choice.(solvers.Rule); !given && rate != nil && o.has("learning_rate") != "" {
 			if err := o.Solver.Set(o.has("learning_rate"), *rate); err != nil {

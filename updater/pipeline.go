@@ -3,6 +3,7 @@ package updater
 import (
 	"slices"
 
+	"github.com/pkg/errors"
 	"gorgonia.org/gorgonia"
 
 	"optimop/graphops"
@@ -58,8 +59,12 @@ func (p *pipeline) assign(all []*setting) error {
 		if err != nil {
 			return err
 		}
-		if s.opt, err = p.choose(choice, *s.LearningRateMultiplier, *s.WeightDecayMultiplier, s.steps()); err != nil {
+		g := p.cfg.given(s.VarOptions)
+		if s.opt, err = p.choose(choice, g, *s.LearningRateMultiplier, *s.WeightDecayMultiplier, s.steps()); err != nil {
 			return err
+		}
+		if err := p.cfg.alone(s.opt, s.VarOptions); err != nil {
+			return errors.Wrapf(err, "the settings of %q", s.name)
 		}
 	}
 	p.all = all
@@ -70,12 +75,12 @@ func (p *pipeline) assign(all []*setting) error {
 }
 
 // choose finds the optimizer of a choice, or makes it.
-func (p *pipeline) choose(choice any, rate, decay float64, g group) (*optimizer, error) {
-	key := choiceKey{choiceOf(choice), rate, decay, g}
+func (p *pipeline) choose(choice any, given given, rate, decay float64, g group) (*optimizer, error) {
+	key := choiceKey{choiceOf(choice), given.key(), rate, decay, g}
 	if o := p.chosen[key]; o != nil {
 		return o, nil
 	}
-	o, err := p.cfg.optimizer(choice, "optimizer")
+	o, err := p.cfg.optimizer(choice, given, "optimizer")
 	if err != nil {
 		return nil, err
 	}
@@ -94,6 +99,8 @@ func (p *pipeline) Apply(b *solvers.Builder, in []solvers.Step) (out []solvers.S
 		if r == nil {
 			r = &process{p, g}
 			switch {
+			case g.overwrite:
+				r = p.overwriting(g.n)
 			case g.mean:
 				r = solvers.AccumulateMean(g.n, r)
 			case g.n > 1:
@@ -101,7 +108,13 @@ func (p *pipeline) Apply(b *solvers.Builder, in []solvers.Step) (out []solvers.S
 			}
 			p.groups[g] = r
 		}
+		if base, ok := r.(*solvers.Base); ok {
+			base.OverwriteWithGradient = p.overwritten()
+		}
 		out, err = b.Partly(out, func(q solvers.Param) bool { return p.by[q.Name].steps() == g }, func(some []solvers.Step) ([]solvers.Step, error) {
+			if g.overwrite {
+				p.see(some, some)
+			}
 			return b.Run(r, some)
 		})
 		if err != nil {
@@ -109,6 +122,38 @@ func (p *pipeline) Apply(b *solvers.Builder, in []solvers.Step) (out []solvers.S
 		}
 	}
 	return out, nil
+}
+
+// overwriting is the rule for the variables of OverwriteWithGradient.
+func (p *pipeline) overwriting(n int) solvers.Rule {
+	r := &solvers.Base{Rule: nothing{}, KerasStrict: p.cfg.KerasStrict}
+	if n > 1 {
+		r.GradientAccumulationSteps = n
+	}
+	return r
+}
+
+// overwritten are the names of these variables, as patterns.
+func (p *pipeline) overwritten() (names []string) {
+	for _, s := range p.all {
+		if s.overwrite {
+			names = append(names, quote.Replace(s.name))
+		}
+	}
+	return names
+}
+
+// nothing is the rule for no variables.
+type nothing struct{}
+
+// Apply implements solvers.Rule.
+func (nothing) Apply(_ *solvers.Builder, in []solvers.Step) ([]solvers.Step, error) { return in, nil }
+
+// see remembers what became of gradients.
+func (p *pipeline) see(in, out []solvers.Step) {
+	for i, s := range in {
+		p.seen[s.Param.Node] = fed{s.Delta, out[i].Delta}
+	}
 }
 
 // distinct are the values of a function of steps, in the order of their first appearance.
@@ -152,6 +197,15 @@ var stages = []stage{
 		func(_ *pipeline, v float64, _ string) solvers.Rule {
 			return &solvers.ClipByGlobalNorm{MaxNorm: v, GlobalNorm: solvers.GlobalNorm{Raw: true}}
 		}},
+	{"clipnorm", keras(func(s *setting) *float64 { return s.ClipNorm }), func(_ *pipeline, v float64, _ string) solvers.Rule {
+		return &solvers.ClipByNorm{MaxNorm: v}
+	}},
+	{"global_clipnorm", keras(func(s *setting) *float64 { return s.GlobalClipNorm }), func(_ *pipeline, v float64, _ string) solvers.Rule {
+		return &solvers.ClipByGlobalNorm{MaxNorm: v}
+	}},
+	{"clipvalue", keras(func(s *setting) *float64 { return s.ClipValue }), func(_ *pipeline, v float64, _ string) solvers.Rule {
+		return &solvers.ClipByValue{MaxValue: v}
+	}},
 	{"gradient_nan_inf_filter", func(s *setting) (float64, string) { return float64(map[bool]int{true: 1}[*s.GradientNanInfFilter]), "" },
 		func(*pipeline, float64, string) solvers.Rule { return &solvers.FilterNotFinite{} }},
 	{"grad_norm_to_clip_to_zero", func(s *setting) (float64, string) { return *s.GradNormToClipToZero, *s.GlobalNormTag },
@@ -162,6 +216,16 @@ var stages = []stage{
 
 func plain(of func(*setting) *float64) func(*setting) (float64, string) {
 	return func(s *setting) (float64, string) { return *of(s), "" }
+}
+
+// keras is a clip of Keras, which with KerasStrict the optimizers do.
+func keras(of func(*setting) *float64) func(*setting) (float64, string) {
+	return func(s *setting) (float64, string) {
+		if s.strict {
+			return 0, ""
+		}
+		return *of(s), ""
+	}
 }
 
 // Apply implements solvers.Rule.
@@ -199,9 +263,7 @@ func (r *process) Apply(b *solvers.Builder, in []solvers.Step) (out []solvers.St
 			}
 		}
 	}
-	for i, s := range in {
-		p.seen[s.Param.Node] = fed{s.Delta, out[i].Delta}
-	}
+	p.see(in, out)
 	return r.optimize(b, out)
 }
 

@@ -238,6 +238,12 @@ func decodeObject(at reflect.Value, object map[string]any, path string) error {
 			f = at.FieldByName("LearningRateSchedule")
 			v = s
 		}
+		if on, isBool := v.(bool); key == "dynamic_loss_scale" && isBool {
+			if !on {
+				continue
+			}
+			v = map[string]any{}
+		}
 		if n, isNumber := v.(float64); key == "log_grad_norm" && isNumber && n == 2 {
 			v = true
 		}
@@ -282,6 +288,9 @@ func decodeValue(at reflect.Value, v any, path string) error {
 		return nil
 	case want.Kind() == reflect.Slice && want.Elem().Kind() == reflect.String && r.Kind() == reflect.String:
 		at.Set(reflect.ValueOf([]string{r.String()}))
+		return nil
+	case want.Kind() == reflect.Slice && want.Elem().Kind() == reflect.Interface && (isObject || r.Kind() == reflect.String):
+		at.Set(reflect.ValueOf([]any{v}))
 		return nil
 	case want.Kind() == reflect.Bool && (v == 0.0 || v == 1.0):
 		at.SetBool(v == 1.0)
@@ -349,7 +358,6 @@ const misplaced = "the learning rate does not belong here; write learning_rate b
 // foreign are keys of RETURNN and Keras that have no place in a config, with the reason.
 var foreign = map[string]string{
 	"adam": legacy("adam"), "nadam": legacy("nadam"), "adadelta": legacy("adadelta"), "adagrad": legacy("adagrad"), "rmsprop": legacy("rmsprop"),
-	"clipnorm": keras("gradient_clip_norm"), "clipvalue": keras("gradient_clip"), "global_clipnorm": keras("gradient_clip_global_norm"),
 	"extra_updates": "functions have no form in a file; use the option updater.ExtraUpdate in Go",
 	"use_horovod":   horovod, "horovod_scale_lr": horovod, "horovod_avg_grad": horovod, "horovod_reduce_type": horovod,
 	"reg_l2": "write l2 in updater_opts", "L2": "write l2 in updater_opts",
@@ -359,8 +367,4 @@ const horovod = "training on several machines is not supported yet"
 
 func legacy(name string) string {
 	return "the flag is not understood; write \"optimizer\": {\"class\": \"" + name + "\"}"
-}
-
-func keras(key string) string {
-	return "Keras' clips exclude each other and RETURNN's combine; write " + key
 }

@@ -17,7 +17,7 @@ func TestReadmeKeys(t *testing.T) {
 	c := reflect.TypeFor[Config]()
 	for i := range c.NumField() {
 		if key := c.Field(i).Tag.Get("json"); key != "-" {
-			require.Contains(t, string(text), "`"+key+"`")
+			require.True(t, strings.Contains(string(text), "`"+key+"`"), key)
 		}
 	}
 }

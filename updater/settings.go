@@ -27,11 +27,14 @@ func (c Config) check() error {
 		if err := o.check(at); err != nil {
 			return err
 		}
-		if err := base.with(o).accumulation(at); err != nil {
+		if err := c.together(at, base.with(o)); err != nil {
 			return err
 		}
 	}
-	for _, f := range []func() error{c.checkNumbers, c.checkTags, c.checkOptimizers} {
+	if err := c.together("", base); err != nil {
+		return err
+	}
+	for _, f := range []func() error{c.checkNumbers, c.checkTags, c.checkBase, c.checkOptimizers} {
 		if err := f(); err != nil {
 			return err
 		}
@@ -73,8 +76,8 @@ func (c Config) checkNumbers() error {
 		return errors.New("learning_rate: there is a number and a schedule; for their product use dynamic_learning_rate")
 	case c.DecoupleConstraintsFactor != nil && !c.DecoupleConstraints:
 		return errors.New("decouple_constraints_factor: it has no effect without decouple_constraints")
-	case c.MaxSkippedSteps > 0 && !c.SkipNonFiniteSteps:
-		return errors.New("max_skipped_steps: it has no effect without skip_non_finite_steps")
+	case c.MaxSkippedSteps > 0 && !c.skips():
+		return errors.New("max_skipped_steps: it has no effect without skip_non_finite_steps or dynamic_loss_scale")
 	}
 	return nil
 }
@@ -141,6 +144,7 @@ func (o VarOptions) check(at string) error {
 		{"l2", o.L2, 0}, {"learning_rate_multiplier", o.LearningRateMultiplier, 0}, {"weight_decay_multiplier", o.WeightDecayMultiplier, 0},
 		{"gradient_noise", o.GradientNoise, 0}, {"gradient_clip", o.GradientClip, 0}, {"gradient_clip_norm", o.GradientClipNorm, 0},
 		{"gradient_clip_avg_norm", o.GradientClipAvgNorm, 0}, {"gradient_clip_global_norm", o.GradientClipGlobalNorm, 0},
+		{"clipnorm", o.ClipNorm, 0}, {"global_clipnorm", o.GlobalClipNorm, 0}, {"clipvalue", o.ClipValue, 0},
 		{"grad_norm_to_clip_to_zero", o.GradNormToClipToZero, 0}, {"maximize_grad_norm", o.MaximizeGradNorm, -math.MaxFloat64},
 	} {
 		if err := within(at+n.key, n.v, n.from); err != nil {
@@ -148,6 +152,17 @@ func (o VarOptions) check(at string) error {
 		}
 	}
 	return o.accumulation(at)
+}
+
+// together checks what has to go together in the settings of a variable.
+func (c Config) together(at string, o VarOptions) error {
+	if err := o.accumulation(at); err != nil {
+		return err
+	}
+	if err := o.clips(at, false); err != nil {
+		return err
+	}
+	return c.strict(at, o)
 }
 
 // accumulation checks what accumulates.
@@ -172,15 +187,16 @@ func valueOf[T any](p *T) (v T) {
 }
 
 // base are the settings of a variable that no VarOptions concern. Each field that Config has too is set, but for the
-// tag of clips if it is that of GlobalNormTag.
+// tag of clips if it is that of GlobalNormTag, and for what optimizers get, see given.
 func (c Config) base() (o VarOptions) {
 	one := 1.0
 	o.L2, o.LearningRateMultiplier, o.WeightDecayMultiplier = new(float64), &one, &one
 	to, from := reflect.ValueOf(&o).Elem(), reflect.ValueOf(c)
 	for i := range to.NumField() {
-		f := from.FieldByName(to.Type().Field(i).Name)
+		name := to.Type().Field(i).Name
+		f := from.FieldByName(name)
 		switch at := to.Field(i); {
-		case !f.IsValid():
+		case !f.IsValid() || slices.Contains(ofOptimizers, name):
 		case at.Kind() == reflect.Pointer:
 			at.Set(reflect.New(f.Type()))
 			at.Elem().Set(f)
@@ -234,6 +250,9 @@ type setting struct {
 	matched []string // the patterns, in order
 	opt     *optimizer
 	idle    bool // no loss depends on it
+
+	overwrite bool // see Config.OverwriteWithGradient
+	strict    bool // see Config.KerasStrict
 }
 
 // settle finds the settings of variables, of which the solver's names are given.
@@ -272,11 +291,32 @@ func (c Config) settle(vars gorgonia.Nodes, names []string) ([]*setting, error) 
 		}
 	}
 	for i, s := range all {
-		if err := s.accumulation(""); err != nil {
+		if err := c.together("", s.VarOptions); err != nil {
 			return nil, errors.Wrapf(err, "the settings of %q", names[i])
 		}
+		s.strict = c.KerasStrict
 	}
-	return all, nil
+	return all, c.overwrite(all)
+}
+
+// overwrite marks the variables of OverwriteWithGradient.
+func (c Config) overwrite(all []*setting) error {
+	for i, p := range c.OverwriteWithGradient {
+		fits, err := matcher(p)
+		if err != nil {
+			return err
+		}
+		hit := false
+		for _, s := range all {
+			if fits(s.name) {
+				s.overwrite, hit = true, true
+			}
+		}
+		if !hit {
+			return errors.Errorf("overwrite_with_gradient[%d]: %q fits none of the variables", i, p)
+		}
+	}
+	return nil
 }
 
 // means reports whether a variable is among Vars, or on another graph is one of the same name.
@@ -288,16 +328,21 @@ func (o VarOptions) means(v *gorgonia.Node) bool {
 
 // steps is how many runs make an update of the variable, and whether of the mean.
 func (s *setting) steps() group {
-	if n := *s.GradientAccumulationSteps; n > 1 {
-		return group{n, true}
+	n := *s.GradientAccumulationSteps
+	switch {
+	case s.overwrite:
+		return group{n: max(1, n, *s.AccumGradMultipleStep), overwrite: true}
+	case n > 1 && !s.strict: // else the optimizer does it
+		return group{n: n, mean: true}
 	}
-	return group{max(1, *s.AccumGradMultipleStep), false}
+	return group{n: max(1, *s.AccumGradMultipleStep)}
 }
 
 // group are the variables that are updated in the same runs.
 type group struct {
-	n    int
-	mean bool
+	n         int
+	mean      bool
+	overwrite bool // by the greatest gradient
 }
 
 // clipTag is the tag of the global norm that the clip goes by.

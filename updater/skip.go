@@ -17,15 +17,17 @@ const (
 	skippedFirst = "skipped/first" // 0: none; else the place in pipeline.suspects, from 1
 )
 
-// skips lets steps pass whose losses or gradients are not finite.
+// skips lets steps pass whose losses or gradients are not finite; with a dynamic scale of the loss alone, gradients.
 func (b *built) skips() error {
-	if !b.u.cfg.SkipNonFiniteSteps {
+	if !b.u.cfg.skips() {
 		return nil
 	}
 	var who []string
 	var oks []Expr
 	for _, o := range b.u.losses {
-		who, oks = append(who, "the loss"), append(oks, graphops.ScalarOf(o.loss).IsFinite())
+		if b.u.cfg.SkipNonFiniteSteps {
+			who, oks = append(who, "the loss"), append(oks, graphops.ScalarOf(o.loss).IsFinite())
+		}
 	}
 	for i, v := range b.vars {
 		if g := b.grads[i]; g.Raw != (Expr{}) {
@@ -78,6 +80,7 @@ func (b *built) skips() error {
 		graphops.Update{Target: nodes[0], Value: bad.Select(total.Add(one), total)},
 		graphops.Update{Target: nodes[1], Value: bad.Select(row, graphops.Const(0))},
 		graphops.Update{Target: last, Value: bad.Select(first, graphops.ScalarOf(last))})
+	b.rescale(bad.Not())
 	if k := b.u.cfg.MaxSkippedSteps; k > 0 {
 		enough := bad.And(row.GreaterEqual(graphops.Const(float64(k))))
 		b.opts = append(b.opts, graphops.Refuse(enough.Select(first, graphops.Const(0)), func(code float64) error {
@@ -86,6 +89,8 @@ func (b *built) skips() error {
 	}
 	return nil
 }
+
+func (c Config) skips() bool { return c.SkipNonFiniteSteps || c.DynamicLossScale != nil }
 
 // suspect is the number of something that may be not finite. It stays the same where the variables change, and is the same for all
 // updaters that share the state.
@@ -96,7 +101,7 @@ func (p *pipeline) suspect(what string) float64 {
 	return float64(slices.Index(p.suspects, what) + 1)
 }
 
-// Skipped tells what SkipNonFiniteSteps did: how many steps were skipped, how many of them just now in a row, and what was not finite in
+// Skipped tells what SkipNonFiniteSteps or DynamicLossScale did: how many steps were skipped, how many of them just now in a row, and what was not finite in
 // the last of them, the first of its kind in the order of losses and variables: "the gradient of w".
 func (u *Updater) Skipped() (total, inARow int, what string, err error) {
 	if u.solver == nil {

@@ -74,6 +74,6 @@ func (t *trainer) run(cfg config, stdout, stderr io.Writer) error {
 		rep.add(line)
 		fmt.Fprintln(stdout, line)
 	}
-	fmt.Fprintf(stdout, "test accuracy %.2f %%\n", 100*rep.TestAccuracy)
+	fmt.Fprintln(stdout, rep.text())
 	return rep.save(cfg.report)
 }

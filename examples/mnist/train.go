@@ -99,12 +99,12 @@ func (t *trainer) epoch(number int, bar *progress) (epochResult, error) {
 	if err != nil {
 		return epochResult{}, err
 	}
-	correct, err := t.correct(t.data.test)
+	found, err := t.evaluate()
 	if err != nil {
 		return epochResult{}, err
 	}
 	return epochResult{
-		Epoch: number, TrainLoss: sum / float64(images), TestAccuracy: float64(correct) / float64(t.data.test.len()),
+		Epoch: number, TrainLoss: sum / float64(images), accuracies: found,
 		Seconds: seconds, ImagesPerSecond: n / seconds, SkippedSteps: skipped,
 	}, nil
 }
@@ -142,8 +142,8 @@ func (t *trainer) train(numbers []int) (float64, error) {
 
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
-// correct counts the images of s whose digit is recognised.
-func (t *trainer) correct(s *split) (int, error) {
+// accuracy is the fraction of the images of s whose digit is recognised.
+func (t *trainer) accuracy(s *split) (float64, error) {
 	digits, err := t.predict(s)
 	n := 0
 	for i, d := range digits {
@@ -151,7 +151,7 @@ func (t *trainer) correct(s *split) (int, error) {
 			n++
 		}
 	}
-	return n, err
+	return float64(n) / float64(s.len()), err
 }
 
 // predict returns the most probable digit of every image.
