@@ -89,7 +89,8 @@ func (a *UpdatesAlgorithm) findSources(c *compiled, targets map[*gorgonia.Node]b
 
 // nextNumbers are the updates that give the random operations other numbers in the next run, but for those that are updated
 // already.
-func nextNumbers(updates []graphops.Update, after gorgonia.Nodes, targets map[*gorgonia.Node]bool) (next []graphops.Update, err error) {
+func nextNumbers(updates []graphops.Update, after gorgonia.Nodes, targets map[*gorgonia.Node]bool) ([]graphops.Update, error) {
+	var next []graphops.Update
 	roots := slices.Clone(after)
 	for _, u := range updates {
 		roots = append(roots, u.Value.Leaves()...)

@@ -82,8 +82,8 @@ var (
 )
 
 // NewGradientDescent makes the algorithm. Its errors: no cost, or no parameters, where no gradients are given; a parameter
-// that is listed twice, is no float input of the graph, or that the cost does not depend on; gradients without a fixed order; a gradient
-// that does not fit its parameter; KnownGrads or ConsiderConstant together with gradients; what the rule refuses.
+// that is listed twice, is no float input of the graph, or that the cost does not depend on; gradients without a fixed order;
+// a gradient that does not fit its parameter; KnownGrads or ConsiderConstant together with gradients; what the rule refuses.
 // A cost beside gradients, and Parameters that are not those of the gradients, are ignored with a warning of log/slog.
 func NewGradientDescent(d Descent) (*GradientDescent, error) {
 	s, r, err := d.solver()
@@ -217,7 +217,8 @@ func (a *GradientDescent) differentiate(d Descent) error {
 		of, known = append(of, k.Of), append(known, k.Grad)
 	}
 	slog.Info("taking the gradient of the cost", "cost", nodeName(d.Cost), "parameters", len(a.parameters))
-	grads, err := graphops.Gradients(d.Cost, a.parameters, graphops.KnownGrads(of, known), graphops.ConsiderConstant(d.ConsiderConstant...))
+	grads, err := graphops.Gradients(d.Cost, a.parameters, graphops.KnownGrads(of, known),
+		graphops.ConsiderConstant(d.ConsiderConstant...))
 	if err != nil {
 		return errors.Wrap(err, "updater: the gradients")
 	}

@@ -74,8 +74,8 @@ func (a *UpdatesAlgorithm) checkNames(batch map[string]any) error {
 	var unused []string
 	for _, name := range slices.Sorted(maps.Keys(batch)) {
 		if a.run.fixed[name] {
-			return errors.Errorf("updater: the batch has a source %q, but the input of that name has a value already, which would be used instead: "+
-				"name it in Sources", name)
+			return errors.Errorf("updater: the batch has a source %q, but the input of that name has a value already, "+
+				"which would be used instead: name it in Sources", name)
 		}
 		if !slices.Contains(inputs, name) {
 			unused = append(unused, name)
