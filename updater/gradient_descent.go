@@ -164,19 +164,9 @@ func (a *GradientDescent) findGradients(d Descent) error {
 	for p, g := range d.GradientMap { // into another map
 		of[p] = g
 	}
-	same := len(d.Parameters) == len(of) && !slices.ContainsFunc(d.Parameters, func(p *gorgonia.Node) bool { _, ok := of[p]; return !ok })
-	switch {
-	case same:
-		a.parameters = slices.Clone(d.Parameters)
-	default:
-		if len(d.Parameters) > 0 {
-			slog.Warn("the parameters of the gradient descent are not those of the gradients, which are used instead",
-				"parameters", names(d.Parameters))
-		}
-		if d.GradientMap != nil {
-			return errors.New("updater: a map of gradients has no fixed order: use Gradients, or give Parameters in the order that you want")
-		}
-		a.parameters = keys
+	var err error
+	if a.parameters, err = d.order(keys, of); err != nil {
+		return err
 	}
 	if len(d.KnownGrads) > 0 {
 		return errors.New("updater: KnownGrads have no effect where gradients are given")
@@ -191,6 +181,22 @@ func (a *GradientDescent) findGradients(d Descent) error {
 		return err
 	}
 	return a.checkRule()
+}
+
+// order is the order of the parameters that have gradients.
+func (d *Descent) order(keys gorgonia.Nodes, of map[*gorgonia.Node]Expr) (gorgonia.Nodes, error) {
+	other := slices.ContainsFunc(d.Parameters, func(p *gorgonia.Node) bool { return of[p] == Expr{} })
+	if len(d.Parameters) == len(of) && !other {
+		return slices.Clone(d.Parameters), nil
+	}
+	if len(d.Parameters) > 0 {
+		slog.Warn("the parameters of the gradient descent are not those of the gradients, which are used instead",
+			"parameters", names(d.Parameters))
+	}
+	if d.GradientMap != nil {
+		return nil, errors.New("updater: a map of gradients has no fixed order: use Gradients, or give Parameters in the order that you want")
+	}
+	return keys, nil
 }
 
 func names(ns gorgonia.Nodes) (out []string) {
