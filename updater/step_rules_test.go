@@ -249,6 +249,23 @@ func TestRulesOfSeveral(t *testing.T) {
 	require.Equal(t, list(1), first.step(list(1)[0]))
 }
 
+// S16 and S21: the updates of rules follow each other in the order of the rules, and are of the parameters that the rules get.
+func TestOrderOfRuleUpdates(t *testing.T) {
+	keep := func(slot string, by float64) solvers.Rule {
+		return solvers.RuleFunc(func(b *solvers.Builder, in []solvers.Step) ([]solvers.Step, error) {
+			return b.Each(in, func(s solvers.Step) Expr { b.Slot(s, slot).Set(s.Delta.Mul(num(by))); return s.Delta })
+		})
+	}
+	s := newStepTest(t, G.Float64, solvers.Chain(keep("one", 10), solvers.Restrict(keep("two", 100), "b")), param{nil, []float64{1}}, param{nil, []float64{4}})
+	require.Equal(t, [][]float64{{1}, {4}}, s.step([]float64{1}, []float64{4}))
+	var names []string
+	for _, u := range s.StepRuleUpdates() {
+		names = append(names, u.Target.Name())
+	}
+	require.Equal(t, []string{"a/rulefunc/one", "b/rulefunc/one", "b/rulefunc#2/two"}, names)
+	require.Equal(t, []float64{10, 40, 400}, all(targets(s.StepRuleUpdates())...))
+}
+
 // A rule may leave parameters alone, and a scalar parameter has a scalar gradient of any kind.
 func TestStepsOfSome(t *testing.T) {
 	for _, dt := range bothTypes {
