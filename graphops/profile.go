@@ -63,28 +63,15 @@ func (p *Profile) instrument(m *machine) (err error) {
 	return nil
 }
 
-// around makes an operation that measures another, and can do what that can.
+// around makes an operation that measures another. It can write to memory that is there already if that can; the other way to
+// do so, UnsafeDo, is one that tape machines never take.
 func (r *ProfileRow) around(op gorgonia.Op) gorgonia.Op {
 	t := timed{op, r}
-	unsafely, u := op.(gorgonia.UnsafeDoer)
-	prealloc, p := op.(gorgonia.UsePreallocDoer)
-	switch {
-	case u && p:
-		return struct {
-			timed
-			timedUnsafe
-			timedPrealloc
-		}{t, timedUnsafe{unsafely, r}, timedPrealloc{prealloc, r}}
-	case u:
-		return struct {
-			timed
-			timedUnsafe
-		}{t, timedUnsafe{unsafely, r}}
-	case p:
+	if p, ok := op.(gorgonia.UsePreallocDoer); ok {
 		return struct {
 			timed
 			timedPrealloc
-		}{t, timedPrealloc{prealloc, r}}
+		}{t, timedPrealloc{p, r}}
 	}
 	return t
 }
@@ -104,15 +91,6 @@ type timed struct {
 
 func (t timed) Do(in ...gorgonia.Value) (gorgonia.Value, error) {
 	return t.row.measure(func() (gorgonia.Value, error) { return t.Op.Do(in...) })
-}
-
-type timedUnsafe struct {
-	do  gorgonia.UnsafeDoer
-	row *ProfileRow
-}
-
-func (t timedUnsafe) UnsafeDo(in ...gorgonia.Value) (gorgonia.Value, error) {
-	return t.row.measure(func() (gorgonia.Value, error) { return t.do.UnsafeDo(in...) })
 }
 
 type timedPrealloc struct {

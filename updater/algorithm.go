@@ -39,8 +39,9 @@ type AlgorithmOptions struct {
 	// by log/slog, once in the life of the algorithm, "ignore" does nothing. That a source is missing is always an error.
 	OnUnusedSources string
 
-	// Sources are inputs that batches supply though they have a value already. Other inputs with a value are parameters
-	// and states; those without one are sources.
+	// Sources are inputs that batches supply though they have a value already, from another algorithm on the graph, for instance.
+	// Other inputs with a value are parameters and states; those without one are sources. A batch with a source of the
+	// name of an input that has a value is an error.
 	Sources gorgonia.Nodes
 
 	// CheckFinite refuses a batch in which the cost or a new value is not finite: ProcessBatch then names it, and nothing

@@ -12,6 +12,7 @@ import (
 	"gorgonia.org/tensor"
 
 	"optimop/graphops"
+	"optimop/internal/batch"
 	"optimop/solvers"
 )
 
@@ -98,6 +99,14 @@ func TestData(t *testing.T) {
 		{G.Float64, nil, "1", nil, "string"},
 		{G.Float64, nil, nil, nil, "nil"},
 		{G.Float64, nil, (*tensor.Dense)(nil), nil, "nil"},
+		{G.Float64, nil, (*G.F64)(nil), nil, "nil"},
+		{G.Float64, nil, new(float64), nil, "*float64"},
+		{G.Float64, nil, struct{}{}, nil, "struct"},
+		{G.Float64, nil, map[string]int{}, nil, "map"},
+		{G.Float64, nil, true, nil, "bool"},
+		{G.Float64, nil, complex(1, 0), nil, "complex128"},
+		{G.Float64, []int{2}, []any{}, nil, "shape (0)"},
+		{G.Float64, []int{2, 2}, [][]int{nil, nil}, nil, "shape (2, 0)"},
 		{G.Int, nil, 3, []float64{3}, ""},
 		{G.Int, nil, 3.0, nil, "float64 for an input of dtype int"},
 		{G.Float64, []int{2}, []float64{1, 2}, []float64{1, 2}, ""},
@@ -148,6 +157,50 @@ func TestData(t *testing.T) {
 		require.NoError(t, err, "case %d", i)
 		require.Equal(t, c.want, numbers(x.Value()), "case %d", i)
 		require.Equal(t, c.dt, x.Value().Dtype())
+	}
+}
+
+// Inputs of other dtypes: indices, labels, masks.
+func TestOtherData(t *testing.T) {
+	for i, c := range []struct {
+		dt    tensor.Dtype
+		shape []int
+		in    any
+		want  any // nil: refused
+	}{
+		{G.Int64, nil, int8(4), int64(4)},
+		{G.Int32, nil, 4, int32(4)},
+		{G.Byte, nil, 255, byte(255)},
+		{G.Byte, nil, 256, nil},
+		{G.Byte, nil, -1, nil},
+		{G.Bool, nil, true, true},
+		{G.Bool, nil, 1, nil},
+		{tensor.Int16, nil, 1, nil},
+		{G.Int, []int{2}, []int{3, 4}, []int{3, 4}},
+		{G.Int, []int{2}, []int64{3, 4}, []int{3, 4}},
+		{G.Int, []int{2}, tensor.New(tensor.WithBacking([]int{3, 4})), []int{3, 4}},
+		{G.Int, []int{2}, []float64{3, 4}, nil},
+		{G.Int64, []int{2}, []int64{3, 1 << 62}, []int64{3, 1 << 62}},
+		{G.Int32, []int{2}, []int{3, 1 << 40}, nil},
+		{G.Bool, []int{2}, []bool{true, false}, []bool{true, false}},
+		{G.Byte, []int{2, 1}, [][]byte{{1}, {2}}, []byte{1, 2}},
+	} {
+		n := sourceNode(G.NewGraph(), "x", c.dt, c.shape...)
+		s, err := batch.NewSource(n)
+		require.NoError(t, err)
+		if err = s.Accept(c.in); err == nil {
+			err = s.Bind()
+		}
+		if c.want == nil {
+			require.Error(t, err, "case %d", i)
+			continue
+		}
+		require.NoError(t, err, "case %d", i)
+		require.Equal(t, c.want, n.Value().Data(), "case %d", i)
+		if d, ok := c.in.(*tensor.Dense); ok { // a copy
+			d.Data().([]int)[0] = 9
+			require.Equal(t, c.want, n.Value().Data())
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ type compiled struct {
 	op       *gorgonia.Node
 	vm       gorgonia.VM // nil: there is nothing to do
 	sources  []*batch.Source
+	fixed    map[string]bool // names of inputs whose value no batch and no update changes
 	observed gorgonia.Nodes
 	values   []gorgonia.Value // of observed, from the last batch that succeeded
 	next     []gorgonia.Value // from the batch that is running
@@ -22,7 +23,7 @@ type compiled struct {
 }
 
 func (a *UpdatesAlgorithm) compile() (*compiled, error) {
-	c := &compiled{observed: slices.Clone(a.observed)}
+	c := &compiled{observed: slices.Clone(a.observed), fixed: map[string]bool{}}
 	updates, opts := slices.Concat(a.updates, a.hidden), slices.Concat(a.opts.Commit, a.commit)
 	after := slices.Concat(a.after, c.observed)
 	if len(updates) == 0 {
@@ -80,6 +81,8 @@ func (a *UpdatesAlgorithm) findSources(c *compiled, targets map[*gorgonia.Node]b
 				return errors.Wrap(err, nodeName(n))
 			}
 			c.sources = append(c.sources, s)
+		case !targets[n]:
+			c.fixed[n.Name()] = true
 		}
 	}
 	return nil
@@ -87,7 +90,8 @@ func (a *UpdatesAlgorithm) findSources(c *compiled, targets map[*gorgonia.Node]b
 
 // nextNumbers are the updates that give the random operations other numbers in the next run, but for those that are updated
 // already.
-func nextNumbers(updates []graphops.Update, after gorgonia.Nodes, targets map[*gorgonia.Node]bool) (next []graphops.Update, err error) {
+func nextNumbers(updates []graphops.Update, after gorgonia.Nodes, targets map[*gorgonia.Node]bool) ([]graphops.Update, error) {
+	var next []graphops.Update
 	roots := slices.Clone(after)
 	for _, u := range updates {
 		roots = append(roots, u.Value.Leaves()...)

@@ -194,7 +194,11 @@ func TestSources(t *testing.T) {
 	n, x := state(g, "n", G.Float64, nil, 0), state(g, "x", G.Float64, nil, 3)
 	updates := []graphops.Update{{Target: n, Value: of(n).Add(of(x))}}
 	a := initialized(t, updates...)
-	require.ErrorContains(t, a.ProcessBatch(map[string]any{"x": 1}), "Sources")
+	for _, mode := range []string{"raise", "ignore"} { // the value of before would be used in silence
+		a.opts.OnUnusedSources = mode
+		require.ErrorContains(t, a.ProcessBatch(map[string]any{"x": 1}), "name it in Sources")
+		require.NoError(t, a.Initialize())
+	}
 	require.NoError(t, a.ProcessBatch(nil))
 	a, err := NewUpdatesAlgorithm(updates, func(o *AlgorithmOptions) { o.Sources = G.Nodes{x} })
 	require.NoError(t, err)

@@ -31,8 +31,10 @@ type KnownGrad struct {
 
 // Descent says what GradientDescent trains. Either Cost and Parameters are given, or gradients.
 type Descent struct {
-	Cost       *gorgonia.Node // a float scalar
-	Parameters gorgonia.Nodes // inputs of the graph, trained in this order
+	Cost *gorgonia.Node // a float scalar
+
+	// Parameters are inputs of the graph. Their order makes no difference but to sums over all of them: those of norms.
+	Parameters gorgonia.Nodes
 
 	// Gradients replace those of the cost. Their order is that of the parameters, where those are not given. A parameter
 	// twice has its first place and its last gradient.
@@ -80,8 +82,8 @@ var (
 )
 
 // NewGradientDescent makes the algorithm. Its errors: no cost, or no parameters, where no gradients are given; a parameter
-// that is listed twice, is no float input of the graph, or that the cost does not depend on; gradients without a fixed order; a gradient
-// that does not fit its parameter; KnownGrads or ConsiderConstant together with gradients; what the rule refuses.
+// that is listed twice, is no float input of the graph, or that the cost does not depend on; gradients without a fixed order;
+// a gradient that does not fit its parameter; KnownGrads or ConsiderConstant together with gradients; what the rule refuses.
 // A cost beside gradients, and Parameters that are not those of the gradients, are ignored with a warning of log/slog.
 func NewGradientDescent(d Descent) (*GradientDescent, error) {
 	s, r, err := d.solver()
@@ -115,10 +117,8 @@ func newGradientDescent(d Descent, s *solvers.Solver, r *recorder) (*GradientDes
 		return nil, err
 	}
 	a := &GradientDescent{UpdatesAlgorithm: newUpdatesAlgorithm(d.AlgorithmOptions, d.Updates), cost: d.Cost, solver: s}
-	for _, f := range []func(Descent) error{a.findGradients, a.checkGradients} {
-		if err := f(d); err != nil {
-			return nil, err
-		}
+	if err := a.findGradients(d); err != nil {
+		return nil, err
 	}
 	if a.cost != nil {
 		a.after = gorgonia.Nodes{a.cost}
@@ -164,19 +164,9 @@ func (a *GradientDescent) findGradients(d Descent) error {
 	for p, g := range d.GradientMap { // into another map
 		of[p] = g
 	}
-	same := len(d.Parameters) == len(of) && !slices.ContainsFunc(d.Parameters, func(p *gorgonia.Node) bool { _, ok := of[p]; return !ok })
-	switch {
-	case same:
-		a.parameters = slices.Clone(d.Parameters)
-	default:
-		if len(d.Parameters) > 0 {
-			slog.Warn("the parameters of the gradient descent are not those of the gradients, which are used instead",
-				"parameters", names(d.Parameters))
-		}
-		if d.GradientMap != nil {
-			return errors.New("updater: a map of gradients has no fixed order: use Gradients, or give Parameters in the order that you want")
-		}
-		a.parameters = keys
+	var err error
+	if a.parameters, err = d.order(keys, of); err != nil {
+		return err
 	}
 	if len(d.KnownGrads) > 0 {
 		return errors.New("updater: KnownGrads have no effect where gradients are given")
@@ -187,7 +177,26 @@ func (a *GradientDescent) findGradients(d Descent) error {
 	for _, p := range a.parameters {
 		a.given = append(a.given, of[p])
 	}
-	return nil
+	if err := a.checkGradients(); err != nil {
+		return err
+	}
+	return a.checkRule()
+}
+
+// order is the order of the parameters that have gradients.
+func (d *Descent) order(keys gorgonia.Nodes, of map[*gorgonia.Node]Expr) (gorgonia.Nodes, error) {
+	other := slices.ContainsFunc(d.Parameters, func(p *gorgonia.Node) bool { return of[p] == Expr{} })
+	if len(d.Parameters) == len(of) && !other {
+		return slices.Clone(d.Parameters), nil
+	}
+	if len(d.Parameters) > 0 {
+		slog.Warn("the parameters of the gradient descent are not those of the gradients, which are used instead",
+			"parameters", names(d.Parameters))
+	}
+	if d.GradientMap != nil {
+		return nil, errors.New("updater: a map of gradients has no fixed order: use Gradients, or give Parameters in the order that you want")
+	}
+	return keys, nil
 }
 
 func names(ns gorgonia.Nodes) (out []string) {
@@ -206,12 +215,16 @@ func (a *GradientDescent) differentiate(d Descent) error {
 		return errors.New("updater: no parameters, and no gradients")
 	}
 	a.parameters = slices.Clone(d.Parameters)
+	if err := a.checkRule(); err != nil {
+		return err
+	}
 	var of, known gorgonia.Nodes
 	for _, k := range d.KnownGrads {
 		of, known = append(of, k.Of), append(known, k.Grad)
 	}
 	slog.Info("taking the gradient of the cost", "cost", nodeName(d.Cost), "parameters", len(a.parameters))
-	grads, err := graphops.Gradients(d.Cost, a.parameters, graphops.KnownGrads(of, known), graphops.ConsiderConstant(d.ConsiderConstant...))
+	grads, err := graphops.Gradients(d.Cost, a.parameters, graphops.KnownGrads(of, known),
+		graphops.ConsiderConstant(d.ConsiderConstant...))
 	if err != nil {
 		return errors.Wrap(err, "updater: the gradients")
 	}
@@ -224,8 +237,8 @@ func (a *GradientDescent) differentiate(d Descent) error {
 
 var never = graphops.Const(1).Less(graphops.Const(0))
 
-// checkGradients checks the gradients before anything is made of them, and gives a scalar the form of its scalar parameter.
-func (a *GradientDescent) checkGradients(Descent) error {
+// checkGradients checks gradients that were given, and gives a scalar the form of its scalar parameter.
+func (a *GradientDescent) checkGradients() error {
 	for i, p := range a.parameters {
 		if p == nil {
 			return errors.Errorf("updater: parameter %d is nil", i)
@@ -246,6 +259,11 @@ func (a *GradientDescent) checkGradients(Descent) error {
 			return errors.Wrapf(err, "updater: the gradient of %s", nodeName(p))
 		}
 	}
+	return nil
+}
+
+// checkRule tries the rule on the parameters, before anything is built.
+func (a *GradientDescent) checkRule() error {
 	has := make([]bool, len(a.parameters))
 	for i := range has {
 		has[i] = true
@@ -283,5 +301,5 @@ func (a *GradientDescent) build(r *recorder) error {
 		}
 	}
 	a.updates = append(a.updates, a.rule...)
-	return a.expand(r.steps(a.parameters))
+	return a.expand(r.takeSteps(a.parameters))
 }

@@ -28,9 +28,9 @@ func (r *recorder) Apply(b *solvers.Builder, in []solvers.Step) (out []solvers.S
 	return out, err
 }
 
-// steps are what is subtracted from each parameter: the delta, and what the rule took from its value otherwise, as a decay or a
-// projection. A parameter for which the rule returned no step has the zero Expr.
-func (r *recorder) steps(params gorgonia.Nodes) []Expr {
+// takeSteps are what is subtracted from each parameter: the delta, and what the rule took from its value otherwise, as a decay or a
+// projection. A parameter for which the rule returned no step has the zero Expr. The recorder then forgets them, and their graph.
+func (r *recorder) takeSteps(params gorgonia.Nodes) []Expr {
 	steps := make([]Expr, len(params))
 	for _, s := range r.out {
 		i := slices.Index(params, s.Param.Node)
@@ -43,6 +43,7 @@ func (r *recorder) steps(params gorgonia.Nodes) []Expr {
 			steps[i] = never.Select(graphops.Of(s.Param.Node), steps[i])
 		}
 	}
+	r.in, r.out = nil, nil
 	return steps
 }
 
@@ -74,21 +75,17 @@ func (a *GradientDescent) expand(steps []Expr) (err error) {
 		}
 		a.steps, made = append(a.steps, ParameterStep{p, s}), append(made, steps[i])
 	}
-	if a.gradNorm, err = namedNorm("total_gradient_norm", a.parameters[0], a.given); err != nil {
+	if a.gradNorm, err = namedNorm("total_gradient_norm", a.given); err != nil {
 		return err
 	}
-	a.stepNorm, err = namedNorm("total_step_norm", a.parameters[0], made)
+	a.stepNorm, err = namedNorm("total_step_norm", made)
 	slog.Debug("gradient descent is built", "parameters", names(a.parameters), "updates", len(a.updates), "rule", len(a.rule))
 	return err
 }
 
 // namedNorm makes a named node of the norm of tensors.
-func namedNorm(name string, on *gorgonia.Node, xs []Expr) (*gorgonia.Node, error) {
-	e := solvers.L2Norm(xs...)
-	if len(xs) == 0 { // an expression says by its nodes what graph it is on
-		e = never.Select(graphops.Of(on).Norm(), e)
-	}
-	n, err := graphops.Expand(e)
+func namedNorm(name string, xs []Expr) (*gorgonia.Node, error) {
+	n, err := graphops.Expand(solvers.L2Norm(xs...))
 	if err != nil {
 		return nil, errors.Wrapf(err, "updater: %s", name)
 	}

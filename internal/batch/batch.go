@@ -8,21 +8,18 @@ import (
 	"slices"
 	"strings"
 
-	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 )
 
 // Shape is the shape of what a batch has for a source; none of texts and the like.
 func Shape(data any) (tensor.Shape, bool) {
+	if isNil(data) {
+		return nil, false
+	}
 	switch d := data.(type) {
-	case *tensor.Dense:
-		if d == nil {
-			return nil, false
-		}
+	case interface{ Shape() tensor.Shape }:
 		return d.Shape().Clone(), true
-	case gorgonia.Value:
-		return d.Shape().Clone(), true
-	case nil, string:
+	case string:
 		return nil, false
 	}
 	shape, err := shapeOf(reflect.ValueOf(data))

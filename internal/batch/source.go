@@ -47,14 +47,12 @@ func GivenName(n *gorgonia.Node) (name string, ok bool) {
 
 // Accept checks and converts the data of a batch: a dense tensor, a Gorgonia scalar, a Go number or slices. It writes nothing to the graph.
 func (s *Source) Accept(data any) (err error) {
-	s.data, s.ours, err = nil, false, nil
-	switch d := data.(type) {
-	case nil:
+	s.data, s.ours = nil, false
+	if isNil(data) {
 		return errors.New("the data are nil")
+	}
+	switch d := data.(type) {
 	case *tensor.Dense:
-		if d == nil {
-			return errors.New("the data are nil")
-		}
 		if d.Dtype() == s.dt && !s.shape.IsScalar() && copies(s.dt) {
 			s.data = d
 			return s.checkShape(d.Shape())
@@ -71,6 +69,11 @@ func (s *Source) Accept(data any) (err error) {
 		return err
 	}
 	return s.convert(v, shape)
+}
+
+func isNil(data any) bool {
+	v := reflect.ValueOf(data)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // copies reports whether graphops.Copy can copy tensors of a dtype.
