@@ -202,9 +202,20 @@ func (l *Loop) iteration(ctx context.Context) (ok bool, err error) {
 func (l *Loop) tell(ctx context.Context, e Event) error {
 	e.Loop, e.ctx = l, ctx
 	for _, c := range l.Callbacks {
-		if err := c(e); err != nil {
-			return errors.WithMessagef(err, "a callback %v", e.Kind)
+		err := c(e)
+		if err == nil {
+			continue
 		}
+		done := l.Log.Status.EpochsDone
+		switch e.Kind {
+		case BeforeBatch, AfterBatch: // a BatchError says which
+			return errors.WithMessagef(err, "%v", e.Kind)
+		case BeforeEpoch:
+			return errors.WithMessagef(err, "loop: %v %d", e.Kind, done+1)
+		case AfterEpoch:
+			return errors.WithMessagef(err, "loop: %v %d", e.Kind, done)
+		}
+		return errors.WithMessagef(err, "loop: %v", e.Kind)
 	}
 	return nil
 }

@@ -198,10 +198,11 @@ func TestErrors(t *testing.T) {
 			}
 			return nil
 		}, text: at + "deep: odd", done: 1},
-		"before batch":    {call: Do(fails, All(BeforeBatch, TriggerFunc(func(e Event) bool { return len(e.Batch) > 0 }))), text: at + "a callback before batch: odd", done: 1},
-		"after batch":     {call: Do(fails, AfterBatches(2)), text: at + "a callback after batch: odd", done: 2},
-		"before training": {call: Do(fails, BeforeTraining), text: "a callback before training: odd"},
-		"after epoch":     {call: Do(fails, AfterEpoch), text: "a callback after epoch: odd", done: 3},
+		"before batch":    {call: Do(fails, All(BeforeBatch, TriggerFunc(func(e Event) bool { return len(e.Batch) > 0 }))), text: at + "before batch: odd", done: 1},
+		"after batch":     {call: Do(fails, AfterBatches(2)), text: at + "after batch: odd", done: 2},
+		"before training": {call: Do(fails, BeforeTraining), text: "loop: before training: odd"},
+		"after epoch":     {call: Do(fails, AfterEpoch), text: "loop: after epoch 1: odd", done: 3},
+		"before epoch":    {call: Do(fails, BeforeEpoch), text: "loop: before epoch 1: odd"},
 		"data": {data: func(int) Batches {
 			return func(yield func(map[string]any, error) bool) {
 				_ = yield(map[string]any{}, nil) && yield(nil, oddError{})
