@@ -55,16 +55,17 @@ func Example() {
 		)
 	}
 	var best []float64
+	save := func(loop.Event) error {
+		best = append([]float64{}, weights.Float64s()...)
+		return nil
+	}
 	l := &loop.Loop{
 		Algorithm: algorithm,
 		Data:      train,
 		Callbacks: []loop.Callback{
 			loop.MonitorTraining([]loop.Quantity{loop.Mean(cost)}, loop.Names{Prefix: "train"}),
 			loop.MonitorData(evaluator, valid, loop.Names{Prefix: "valid"}),
-			loop.EarlyStopping(loop.Best{Record: "valid_cost", Notification: "best", Save: func(loop.Event) error {
-				best = append([]float64{}, weights.Float64s()...)
-				return nil
-			}}, loop.Patience{Epochs: 2, Record: "patience"}),
+			loop.EarlyStopping(loop.Best{Record: "valid_cost", Notification: "best", Save: save}, loop.Patience{Epochs: 2, Record: "patience"}),
 			loop.Print(os.Stdout, loop.BeforeFirstEpoch{}, loop.AfterEpoch),
 			loop.FinishAfter(loop.AfterEpochs(100)),
 		},
