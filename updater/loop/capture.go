@@ -23,6 +23,9 @@ type capture struct {
 // newCapture adds the operation for nodes of one graph. Inputs need none, as nothing is written over them; nil if all are inputs.
 func newCapture(nodes gorgonia.Nodes) (n *gorgonia.Node, captured gorgonia.Nodes, err error) {
 	for _, n := range nodes {
+		if n.Type() == nil || n.Graph() == nil || n.Graph() != nodes[0].Graph() {
+			return nil, nil, errors.Errorf("loop: %v cannot be read: it has no value, or is on another graph", n)
+		}
 		if n.Op() != nil && !captured.Contains(n) {
 			captured = append(captured, n)
 		}

@@ -121,6 +121,15 @@ func TestEvaluateErrors(t *testing.T) {
 		_, err := NewEvaluator(Model{inputs, []Quantity{Sum(x)}})
 		require.Error(t, err)
 	}
+	var read G.Value
+	for _, q := range []Quantity{
+		Sum(G.NewScalar(G.NewGraph(), tensor.Float32, G.WithName("elsewhere"))), // than the inputs
+		Ratio(x, G.NewScalar(G.NewGraph(), tensor.Float32, G.WithName("elsewhere"))),
+		Sum(G.Read(named("sum", G.Must(G.Sum(x))), &read)).Named("read"),
+	} {
+		_, err := NewEvaluator(Model{G.Nodes{x}, []Quantity{q}})
+		require.ErrorContains(t, err, "cannot be read")
+	}
 	n := 0
 	shaped := NewShapedEvaluator(func(shapes map[string]tensor.Shape) (Model, error) {
 		if n++; n == 3 {

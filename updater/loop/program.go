@@ -34,7 +34,7 @@ func newProgram(m Model) (*program, error) {
 	for _, q := range m.Quantities {
 		nodes = append(nodes, q.Nodes...)
 	}
-	r, root, err := newReader(nodes)
+	r, root, err := newReader(append(nodes, m.Inputs...))
 	if err != nil {
 		return nil, err
 	}
