@@ -33,7 +33,7 @@ type KnownGrad struct {
 type Descent struct {
 	Cost *gorgonia.Node // a float scalar
 
-	// Parameters are inputs of the graph. Their order makes no difference but to sums over all of them: those of norms.
+	// Parameters are inputs of the graph. Their order makes no difference to any result.
 	Parameters gorgonia.Nodes
 
 	// Gradients replace those of the cost. Their order is that of the parameters, where those are not given. A parameter

@@ -59,7 +59,6 @@ func label(params gorgonia.Nodes, rules []string) func(*gorgonia.Node) string {
 
 // expand makes the nodes that people look at. What nobody observes is never computed.
 func (a *GradientDescent) expand(steps []Expr) (err error) {
-	var made []Expr
 	for i, p := range a.parameters {
 		g, err := graphops.Expand(a.given[i])
 		if err != nil {
@@ -73,18 +72,30 @@ func (a *GradientDescent) expand(steps []Expr) (err error) {
 		if err != nil {
 			return errors.Wrapf(err, "updater: the step of %s", nodeName(p))
 		}
-		a.steps, made = append(a.steps, ParameterStep{p, s}), append(made, steps[i])
+		a.steps = append(a.steps, ParameterStep{p, s})
 	}
-	if a.gradNorm, err = namedNorm("total_gradient_norm", a.given); err != nil {
+	if a.gradNorm, err = a.norm("total_gradient_norm", a.given); err != nil {
 		return err
 	}
-	a.stepNorm, err = namedNorm("total_step_norm", made)
+	a.stepNorm, err = a.norm("total_step_norm", steps)
 	slog.Debug("gradient descent is built", "parameters", names(a.parameters), "updates", len(a.updates), "rule", len(a.rule))
 	return err
 }
 
-// namedNorm makes a named node of the norm of tensors.
-func namedNorm(name string, xs []Expr) (*gorgonia.Node, error) {
+// norm makes a named node of the joint norm of what parameters have, added in the order of their names, so that their own order makes no
+// difference.
+func (a *GradientDescent) norm(name string, of []Expr) (*gorgonia.Node, error) {
+	order := make([]int, len(of))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return strings.Compare(a.parameters[i].Name(), a.parameters[j].Name()) })
+	var xs []Expr
+	for _, i := range order {
+		if of[i] != (Expr{}) {
+			xs = append(xs, of[i])
+		}
+	}
 	n, err := graphops.Expand(solvers.L2Norm(xs...))
 	if err != nil {
 		return nil, errors.Wrapf(err, "updater: %s", name)

@@ -336,6 +336,11 @@ func TestOrderOfParameters(t *testing.T) {
 			func() solvers.Rule { return newAdam(.002, .9) },
 			func() solvers.Rule { return solvers.Chain(momentum(.1, .5), variableClipping(1)) },
 			func() solvers.Rule { return solvers.Chain(removeNotFinite(1), adaDelta(.5, 1e-7)) },
+			func() solvers.Rule { return solvers.Chain(solvers.NewStepClipping(.3), newAdam(.002, .9)) },
+			func() solvers.Rule { return solvers.Chain(solvers.NewClipByGlobalNorm(.3), newAdam(.002, .9)) },
+			func() solvers.Rule {
+				return solvers.WithBase(solvers.NewSGD(), func(b *solvers.Base) { b.GlobalClipNorm = .3 })
+			},
 		} {
 			var want []float64
 			for _, order := range [][]int{{0, 1, 2}, {0, 1, 2}, {2, 0, 1}, {1, 2, 0}} {
@@ -350,10 +355,14 @@ func TestOrderOfParameters(t *testing.T) {
 				}
 				cost := G.Must(G.Add(G.Must(G.Add(sums[0], sums[1])), sums[2]))
 				a := descent(t, Descent{Cost: cost, Parameters: G.Nodes{params[order[0]], params[order[1]], params[order[2]]}, StepRule: rule()})
+				require.NoError(t, a.Observe(a.TotalGradientNorm(), a.TotalStepNorm()))
+				require.NoError(t, a.Initialize())
+				var got []float64
 				for range 5 {
 					require.NoError(t, a.ProcessBatch(nil))
+					got = append(got, numbers(must(a.Observed("total_gradient_norm")))[0], numbers(must(a.Observed("total_step_norm")))[0])
 				}
-				got := all(params...)
+				got = append(got, all(params...)...)
 				for _, p := range params {
 					for _, st := range a.Solver().Store().States() {
 						if st.Param() == p.Name() {
