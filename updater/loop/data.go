@@ -26,8 +26,9 @@ func Each(seq iter.Seq[map[string]any]) Batches {
 // Slice are batches in memory.
 func Slice(batches ...map[string]any) Batches { return Each(slices.Values(batches)) }
 
-// Examples is the number of examples in a batch: the length of the first axis of its sources, those without axes, or that are no numbers, left aside, and 1 if
-// none has any. Where lengths differ it is an error, and Loop.Examples or Evaluator.Examples must know better.
+// Examples is the number of examples in a batch: the length of the first axis of its sources, and 1 if none has any. Sources
+// without axes, or that are no numbers, are left aside. Where lengths differ it is an error, and Loop.Examples or
+// Evaluator.Examples must know better.
 func Examples(b map[string]any) (float64, error) {
 	n := -1
 	for _, s := range batch.Shapes(b) {
@@ -36,7 +37,8 @@ func Examples(b map[string]any) (float64, error) {
 		case n < 0:
 			n = s[0]
 		case n != s[0]:
-			return 0, errors.Errorf("loop: the first axes of %s differ, so the number of examples is not known; set Examples", batch.Describe(b))
+			return 0, errors.Errorf("loop: the first axes of %s differ, so the number of examples is not known; set Examples",
+				batch.Describe(b))
 		}
 	}
 	if n < 0 {

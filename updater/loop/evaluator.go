@@ -29,7 +29,7 @@ type Evaluator struct {
 	programs []*program // the last used one is at the end
 }
 
-// maxPrograms bounds how many graphs an Evaluator or Steps keeps.
+// maxPrograms bounds how many graphs an Evaluator keeps.
 const maxPrograms = 16
 
 // NewEvaluator makes an evaluator of a graph, whose batches all have the shapes of its inputs.

@@ -102,11 +102,12 @@ func TestEvaluateErrors(t *testing.T) {
 		err  string
 	}{
 		"wrong source": {Slice(map[string]any{"y": 1}), "batch 1 of y (): not all data sources are there: the batch has [\"y\"]; the inputs are [\"x\"]"},
-		"wrong shape":  {then(rows(tensor.Float32, 1, [2]float64{1, 2}), rows(tensor.Float32, 2, [2]float64{}, [2]float64{})), `batch 2 of x (2, 2): source "x": the data have shape (2, 2), the input has (1, 2)`},
-		"wrong dtype":  {rows(tensor.Float64, 1, [2]float64{}), "a float64 tensor for a float32 input"},
-		"no batches":   {Slice(), "no batches"},
-		"nil":          {nil, "needs data"},
-		"broken":       {func(yield func(map[string]any, error) bool) { yield(nil, oddError{}) }, "odd"},
+		"wrong shape": {then(rows(tensor.Float32, 1, [2]float64{1, 2}), rows(tensor.Float32, 2, [2]float64{}, [2]float64{})),
+			`batch 2 of x (2, 2): source "x": the data have shape (2, 2), the input has (1, 2)`},
+		"wrong dtype": {rows(tensor.Float64, 1, [2]float64{}), "a float64 tensor for a float32 input"},
+		"no batches":  {Slice(), "no batches"},
+		"nil":         {nil, "needs data"},
+		"broken":      {func(yield func(map[string]any, error) bool) { yield(nil, oddError{}) }, "odd"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := e.Evaluate(ctx, test.data)

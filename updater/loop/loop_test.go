@@ -198,7 +198,8 @@ func TestErrors(t *testing.T) {
 			}
 			return nil
 		}, text: at + "deep: odd", done: 1},
-		"before batch":    {call: Do(fails, All(BeforeBatch, TriggerFunc(func(e Event) bool { return len(e.Batch) > 0 }))), text: at + "before batch: odd", done: 1},
+		"before batch": {call: Do(fails, All(BeforeBatch, TriggerFunc(func(e Event) bool { return len(e.Batch) > 0 }))),
+			text: at + "before batch: odd", done: 1},
 		"after batch":     {call: Do(fails, AfterBatches(2)), text: at + "after batch: odd", done: 2},
 		"before training": {call: Do(fails, BeforeTraining), text: "loop: before training: odd"},
 		"after epoch":     {call: Do(fails, AfterEpoch), text: "loop: after epoch 1: odd", done: 3},

@@ -162,7 +162,8 @@ func TestMonitorErrors(t *testing.T) {
 		err string
 	}{{Mean(twin).Named("other"), "must be unique"}, {Mean(nameless).Named("named"), "must have names"}} {
 		steps := must(NewSteps(nil, func(...*G.Node) (G.VM, error) { return nil, errors.New("not reached") }))
-		l := &Loop{Algorithm: steps, Data: ten, Callbacks: []Callback{MonitorTraining([]Quantity{Mean(x)}, Names{}), MonitorTraining([]Quantity{test.q}, Names{})}}
+		l := &Loop{Algorithm: steps, Data: ten, Callbacks: []Callback{
+			MonitorTraining([]Quantity{Mean(x)}, Names{}), MonitorTraining([]Quantity{test.q}, Names{})}}
 		require.ErrorContains(t, l.Run(context.Background()), test.err)
 	}
 	l := &Loop{Algorithm: &fake{}, Data: ten, Callbacks: []Callback{MonitorTraining([]Quantity{Mean(x)}, Names{})}}

@@ -44,11 +44,13 @@ func TestAggregators(t *testing.T) {
 		shape []int
 		want  []float64
 	}{
-		"per example":       {of(PerExample, root), first, []int{2}, []float64{1.502796969, 2.075560424}},
-		"ratio":             {func(x *G.Node) Quantity { return Ratio(named("v", root(x)), rowCount(x)) }, first, []int{2}, []float64{1.502796969, 2.075560424}},
-		"per example, sum":  {of(PerExample, all(root)), first, nil, []float64{3.5783573927}},
-		"perplexity":        {func(x *G.Node) Quantity { return Perplexity(named("v", root(x)), rowCount(x)) }, first, []int{2}, []float64{.222506944, .1254860824}},
-		"perplexity, sum":   {func(x *G.Node) Quantity { return Perplexity(named("v", all(root)(x)), rowCount(x)) }, first, nil, []float64{.0279215247}},
+		"per example":      {of(PerExample, root), first, []int{2}, []float64{1.502796969, 2.075560424}},
+		"ratio":            {func(x *G.Node) Quantity { return Ratio(named("v", root(x)), rowCount(x)) }, first, []int{2}, []float64{1.502796969, 2.075560424}},
+		"per example, sum": {of(PerExample, all(root)), first, nil, []float64{3.5783573927}},
+		"perplexity": {func(x *G.Node) Quantity { return Perplexity(named("v", root(x)), rowCount(x)) },
+			first, []int{2}, []float64{.222506944, .1254860824}},
+		"perplexity, sum": {func(x *G.Node) Quantity { return Perplexity(named("v", all(root)(x)), rowCount(x)) },
+			first, nil, []float64{.0279215247}},
 		"mean of means":     {of(Mean, func(x *G.Node) *G.Node { return G.Must(G.Mean(x, 0)) }), first, []int{2}, []float64{3, 4.8}},
 		"sum":               {of(Sum, rowSum), first, []int{2}, []float64{15, 24}},
 		"last":              {of(Last, rowSum), first, []int{2}, []float64{6, 7}},
