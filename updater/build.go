@@ -123,18 +123,10 @@ func (b *built) add(v *gorgonia.Node, g Expr) {
 
 // maximize adds −f times the gradient of the global norm.
 func (b *built) maximize() error {
-	var squares Expr
+	squares := b.squares("")
 	var wrt gorgonia.Nodes
 	for i, v := range b.vars {
-		g := b.grads[i].Raw
-		if g == (Expr{}) {
-			continue
-		}
-		if squares == (Expr{}) {
-			squares = graphops.Const(0)
-		}
-		squares = squares.Add(g.SumSquares())
-		if *b.u.of(v).MaximizeGradNorm != 0 {
+		if b.grads[i].Raw != (Expr{}) && *b.u.of(v).MaximizeGradNorm != 0 {
 			wrt = append(wrt, v)
 		}
 	}
@@ -158,6 +150,22 @@ func (b *built) maximize() error {
 		}
 	}
 	return nil
+}
+
+// squares are the squares of the gradients of the variables with a tag, or all, added in the order of the names.
+func (b *built) squares(tag string) Expr {
+	order := make([]int, len(b.vars))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(i, j int) int { return strings.Compare(b.u.of(b.vars[i]).name, b.u.of(b.vars[j]).name) })
+	sum := graphops.Const(0)
+	for _, i := range order {
+		if g := b.grads[i].Raw; g != (Expr{}) && (tag == "" || slices.Contains(b.u.of(b.vars[i]).Tags, tag)) {
+			sum = sum.Add(g.SumSquares())
+		}
+	}
+	return sum
 }
 
 // compose applies the rules.
