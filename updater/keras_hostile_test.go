@@ -37,8 +37,10 @@ func TestRulesOfOneFormAreTwo(t *testing.T) {
 	}
 	for _, c := range []Config{
 		of(solvers.NewBox(0, 3), solvers.NewBox(0, 5)),
-		of(map[string]any{"class": "chain", "rules": []any{solvers.NewBox(0, 3)}}, map[string]any{"class": "chain", "rules": []any{solvers.NewBox(0, 5)}}),
-		of(map[string]any{"class": "chain", "rules": []solvers.Rule{solvers.NewBox(0, 3)}}, map[string]any{"class": "chain", "rules": []solvers.Rule{solvers.NewBox(0, 5)}}),
+		of(map[string]any{"class": "chain", "rules": []any{solvers.NewBox(0, 3)}},
+			map[string]any{"class": "chain", "rules": []any{solvers.NewBox(0, 5)}}),
+		of(map[string]any{"class": "chain", "rules": []solvers.Rule{solvers.NewBox(0, 3)}},
+			map[string]any{"class": "chain", "rules": []solvers.Rule{solvers.NewBox(0, 5)}}),
 		{LearningRate: &one, UpdaterOpts: []VarOptions{
 			{Match: "a", Optimizer: map[string]any{"class": "chain", "rules": []any{"sgd", solvers.NewBox(0, 3)}}},
 			{Match: "b", Optimizer: map[string]any{"class": "chain", "rules": []any{"sgd", solvers.NewBox(0, 5)}}}}},
@@ -75,16 +77,22 @@ func TestEpsilonOfConstraints(t *testing.T) {
 
 // What an optimizer does by itself, wherever it is said, nothing around it does again.
 func TestNothingTwice(t *testing.T) {
-	for text, want := range map[string]string{
-		`{"keras_strict": true, "clipnorm": 1, "optimizer": {"class": "sgd", "clipnorm": 2}}`:                                             "config: optimizer: clipnorm: the optimizer clips by itself",
-		`{"keras_strict": true, "clipnorm": 1, "optimizer": {"class": "sgd", "clipvalue": 2}}`:                                            "config: optimizer: clipnorm: the optimizer clips by itself",
-		`{"keras_strict": true, "gradient_accumulation_steps": 2, "optimizer": {"class": "sgd", "gradient_accumulation_steps": 3}}`:       "accumulates by itself, and what it gets is of 2 runs",
-		`{"keras_strict": true, "accum_grad_multiple_step": 2, "optimizer": {"class": "sgd", "gradient_accumulation_steps": 3}}`:          "accumulates by itself, and what it gets is of 2 runs",
-		`{"accum_grad_multiple_step": 2, "optimizer": {"class": "chain", "rules": [{"class": "sgd", "gradient_accumulation_steps": 3}]}}`: "accumulates by itself, and what it gets is of 2 runs",
-		`{"gradient_accumulation_steps": 2, "optimizer": {"class": "sgd", "base/gradient_accumulation_steps": 3}}`:                        "accumulates by itself, and what it gets is of 2 runs",
+	for _, c := range []struct{ text, want string }{
+		{`{"keras_strict": true, "clipnorm": 1, "optimizer": {"class": "sgd", "clipnorm": 2}}`,
+			"config: optimizer: clipnorm: the optimizer clips by itself"},
+		{`{"keras_strict": true, "clipnorm": 1, "optimizer": {"class": "sgd", "clipvalue": 2}}`,
+			"config: optimizer: clipnorm: the optimizer clips by itself"},
+		{`{"keras_strict": true, "gradient_accumulation_steps": 2, "optimizer": {"class": "sgd", "gradient_accumulation_steps": 3}}`,
+			"accumulates by itself, and what it gets is of 2 runs"},
+		{`{"keras_strict": true, "accum_grad_multiple_step": 2, "optimizer": {"class": "sgd", "gradient_accumulation_steps": 3}}`,
+			"accumulates by itself, and what it gets is of 2 runs"},
+		{`{"accum_grad_multiple_step": 2, "optimizer": {"class": "chain", "rules": [{"class": "sgd", "gradient_accumulation_steps": 3}]}}`,
+			"accumulates by itself, and what it gets is of 2 runs"},
+		{`{"gradient_accumulation_steps": 2, "optimizer": {"class": "sgd", "base/gradient_accumulation_steps": 3}}`,
+			"accumulates by itself, and what it gets is of 2 runs"},
 	} {
-		_, err := ReadConfig(strings.NewReader(text))
-		require.ErrorContains(t, err, want, text)
+		_, err := ReadConfig(strings.NewReader(c.text))
+		require.ErrorContains(t, err, c.want, c.text)
 	}
 	accumulates := solvers.WithBase(solvers.NewSGD(), func(b *solvers.Base) { b.GradientAccumulationSteps = 2 })
 	clips := solvers.WithBase(solvers.NewSGD(), func(b *solvers.Base) { b.ClipValue = 2 })
@@ -99,15 +107,20 @@ func TestNothingTwice(t *testing.T) {
 
 // An optimizer that has to be told of the loss's scale, or of a learning rate, is none for a config.
 func TestIncompleteOptimizers(t *testing.T) {
-	for text, want := range map[string]string{
-		`{"optimizer": {"class": "loss_scale", "rule": "sgd"}}`:                                   "config: optimizer: it divides the gradients by a scale of the loss",
-		`{"optimizer": {"class": "sgd", "base/loss_scale_factor": 4}}`:                            "config: optimizer.base/loss_scale_factor: the key does not belong here",
-		`{"optimizer": {"class": "sgd", "base/overwrite_with_gradient": ["a"]}}`:                  "config: optimizer.base/overwrite_with_gradient: the key does not",
-		`{"optimizer": {"class": "chain", "rules": [{"class": "adam", "loss_scale_factor": 4}]}}`: "config: optimizer: it divides the gradients by a scale of the loss",
-		`{"optimizer": "cocob", "weight_decay": 0.5}`:                                             `config: optimizer: "cocob" has no learning rate, which weight_decay goes by`,
+	for _, c := range []struct{ text, want string }{
+		{`{"optimizer": {"class": "loss_scale", "rule": "sgd"}}`,
+			"config: optimizer: it divides the gradients by a scale of the loss"},
+		{`{"optimizer": {"class": "sgd", "base/loss_scale_factor": 4}}`,
+			"config: optimizer.base/loss_scale_factor: the key does not belong here"},
+		{`{"optimizer": {"class": "sgd", "base/overwrite_with_gradient": ["a"]}}`,
+			"config: optimizer.base/overwrite_with_gradient: the key does not"},
+		{`{"optimizer": {"class": "chain", "rules": [{"class": "adam", "loss_scale_factor": 4}]}}`,
+			"config: optimizer: it divides the gradients by a scale of the loss"},
+		{`{"optimizer": "cocob", "weight_decay": 0.5}`,
+			`config: optimizer: "cocob" has no learning rate, which weight_decay goes by`},
 	} {
-		_, err := ReadConfig(strings.NewReader(text))
-		require.ErrorContains(t, err, want, text)
+		_, err := ReadConfig(strings.NewReader(c.text))
+		require.ErrorContains(t, err, c.want, c.text)
 	}
 	l := newLinear(tensor.Float64, initial{"a", 1.})
 	for _, s := range []*solvers.Solver{solvers.WithLossScale(solvers.NewSGD(), func(s *solvers.LossScale) { s.InitialScale = 1 }),
@@ -137,7 +150,8 @@ func TestOverwrittenIsInNoNorm(t *testing.T) {
 		w, v := input(g, "w", 3), input(g, "v", 4)
 		loss := must(G.Add(must(G.Mul(w, w)), must(G.Mul(v, v))))
 		one := 1.0
-		u := must(New(loss, G.Nodes{w, v}, Config{LearningRate: &one, OverwriteWithGradient: []string{"v"}, MaximizeGradNorm: .5, LossScaleFactor: scale, LogGradNorm: true}))
+		u := must(New(loss, G.Nodes{w, v}, Config{LearningRate: &one, OverwriteWithGradient: []string{"v"}, MaximizeGradNorm: .5,
+			LossScaleFactor: scale, LogGradNorm: true}))
 		runs(t, must(u.NewMachine()), 1)
 		require.InDelta(t, 3-6+.5*2, floats(w)[0], 1e-12)
 		require.InDelta(t, 8*max(1, scale), floats(v)[0], 1e-12)
@@ -174,7 +188,8 @@ func TestOverwrittenVariables(t *testing.T) {
 	for _, name := range []string{"w[0]", "w*", `w\x`, "w?", "[", "a/b[1]/c"} {
 		l := newLinear(tensor.Float64, initial{name, 8.}, initial{"w", 8.})
 		one := 1.0
-		u = must(New(l.loss, l.vars, Config{LearningRate: &one, OverwriteWithGradient: []string{quote.Replace(name)}, GradientClipGlobalNorm: 1, UseEMA: true}))
+		u = must(New(l.loss, l.vars, Config{LearningRate: &one, OverwriteWithGradient: []string{quote.Replace(name)},
+			GradientClipGlobalNorm: 1, UseEMA: true}))
 		l.run(t, must(u.NewMachine()), 3., 1.)
 		require.Equal(t, []float64{3, 7}, l.all(), name)
 	}
