@@ -14,7 +14,12 @@ import (
 // left for this, with the names of those that the Base could have. A null is Keras' None: the default. Options that change nothing
 // make no Base.
 func based(optimizer string, r Rule, own []*ruleInfo, options map[string]any, depth int) (_ Rule, left map[string]any, names []string, err error) {
-	if !slices.ContainsFunc(own, func(i *ruleInfo) bool { _, transforms := i.rule.(Transformation); return !transforms }) {
+	optimizes := slices.ContainsFunc(own, func(i *ruleInfo) bool { _, transforms := i.rule.(Transformation); return !transforms })
+	switch r.(type) {
+	case *lookahead, *ema, *swa, *movingAverage: // which lets the rule within make its steps
+		optimizes = true
+	}
+	if !optimizes {
 		return r, options, nil, nil
 	}
 	b := newBase(r)

@@ -224,13 +224,18 @@ func (c Config) checkBase() error {
 	return nil
 }
 
-// mentions reports whether the map of an optimizer has an option.
-func mentions(choice any, option string) bool {
-	own, _ := choice.(map[string]any)
-	for key := range own { // any order
-		if spelling.Fold(key) == spelling.Fold(option) {
-			return true
+// mentions reports whether the map of an optimizer, or of a rule within, has an option, by itself or as one of a rule ("adam/epsilon").
+func mentions(choice any, options ...string) bool {
+	switch x := choice.(type) {
+	case map[string]any:
+		for key, v := range x { // any order
+			name := path.Base(spelling.Fold(key))
+			if slices.ContainsFunc(options, func(o string) bool { return spelling.Fold(o) == name }) || name != "constraints" && mentions(v, options...) {
+				return true
+			}
 		}
+	case []any:
+		return slices.ContainsFunc(x, func(v any) bool { return mentions(v, options...) })
 	}
 	return false
 }

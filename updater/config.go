@@ -88,7 +88,7 @@ type Config struct {
 	ExcludeFromWeightDecay []string `json:"exclude_from_weight_decay"`
 
 	// UseEMA keeps exponential averages of the weights, see solvers.EMA for their formula and the two other options. They are the slot
-	// "average"; UseAverages of Updater.Solver puts them in the place of the weights. EMAMomentum is by default 0.99.
+	// "average"; Updater.UseAverages puts them in the place of the weights. EMAMomentum is by default 0.99.
 	UseEMA                bool     `json:"use_ema"`
 	EMAMomentum           *float64 `json:"ema_momentum"`
 	EMAOverwriteFrequency int      `json:"ema_overwrite_frequency"`
@@ -155,7 +155,7 @@ type Config struct {
 
 	// ResetUpdaterVarsModStep = n gives the state of the optimizers its initial values before every n-th run of an epoch, its
 	// first among them; see Updater.StartEpoch. They stay so where that run is skipped or fails. With accumulation it empties the
-	// accumulators, too: the group of that run has the sum of its remaining runs.
+	// accumulators, too: the group of that run has the sum of its remaining runs. DynamicLossScale begins anew.
 	ResetUpdaterVarsModStep int `json:"reset_updater_vars_mod_step"`
 
 	// Seed is where the random numbers of GradientNoise begin, in [0, 2⁵³).

@@ -132,6 +132,9 @@ func (c Config) named(class string, options map[string]any, path string) (*solve
 	return s, errors.Wrap(err, path)
 }
 
+// holders are the options that are other rules.
+var holders = []string{"constraints", "rule", "rules", "fallback", "routes", "parts"}
+
 // read makes an optimizer of a map.
 func (o *optimizer) read(c Config, given map[string]any, at string) error {
 	options := maps.Clone(given)
@@ -161,7 +164,7 @@ func (o *optimizer) read(c Config, given map[string]any, at string) error {
 		default:
 			rate = key
 		}
-		if object, ok := options[key].(map[string]any); ok && field != "constraints" {
+		if object, ok := options[key].(map[string]any); ok && !slices.Contains(holders, field) {
 			s, err := readSchedule(object)
 			if err != nil {
 				return placed(err, at+"."+key)
@@ -204,12 +207,12 @@ func (o *optimizer) read(c Config, given map[string]any, at string) error {
 // inject sets epsilon and momentum, where the optimizer has them and its map does not.
 func (o *optimizer) inject(c Config, given map[string]any) error {
 	for _, x := range c.injected() {
-		name, explicit := o.has(x.name), false
-		for _, key := range slices.Sorted(maps.Keys(given)) {
-			key = path.Base(spelling.Fold(key))
-			explicit = explicit || key == x.name || key == "eps" && x.name == "epsilon"
+		names := []string{x.name}
+		if x.name == "epsilon" {
+			names = append(names, "eps")
 		}
-		if name == "" || explicit {
+		name := o.has(x.name)
+		if name == "" || mentions(given, names...) {
 			continue
 		}
 		if err := o.Solver.Set(name, x.v); err != nil {
