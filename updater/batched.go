@@ -188,7 +188,7 @@ func (m *shaped) fits(shapes map[string]tensor.Shape) bool {
 
 // newModel builds a model. Nothing is kept where that fails.
 func (b *Batched) newModel(shapes map[string]tensor.Shape) (*shaped, error) {
-	d, err := b.build(shapes)
+	d, err := batch.Build(b.build, shapes)
 	if err != nil {
 		return nil, errors.Wrapf(err, "updater: building the model for %v", shapes)
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pkg/errors"
 	"gorgonia.org/tensor"
 )
 
@@ -35,6 +36,16 @@ func Shapes(b map[string]any) map[string]tensor.Shape {
 		}
 	}
 	return out
+}
+
+// Build calls a function that makes a model of shapes. Its panics, such as those of gorgonia.Must, are errors.
+func Build[M any](f func(map[string]tensor.Shape) (M, error), shapes map[string]tensor.Shape) (m M, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = errors.Errorf("the function panicked: %v", p)
+		}
+	}()
+	return f(shapes)
 }
 
 // Describe names the sources with their shapes, for errors: "x (2, 3), y ()".

@@ -31,3 +31,12 @@ func TestDescribe(t *testing.T) {
 		})
 	}
 }
+
+// A function that panics, as gorgonia.Must does, fails.
+func TestBuild(t *testing.T) {
+	_, err := Build(func(map[string]tensor.Shape) (int, error) { panic("no matrix") }, nil)
+	require.EqualError(t, err, "the function panicked: no matrix")
+	n, err := Build(func(s map[string]tensor.Shape) (int, error) { return len(s), nil }, map[string]tensor.Shape{"x": {2}})
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+}

@@ -123,7 +123,7 @@ func (e *Evaluator) program(b map[string]any) (*program, error) {
 		p = e.programs[i]
 		e.programs = slices.Delete(e.programs, i, i+1)
 	} else {
-		m, err := e.build(shapes)
+		m, err := batch.Build(e.build, shapes)
 		if err != nil {
 			return nil, errors.WithMessage(err, "building the model")
 		}
