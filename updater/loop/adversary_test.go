@@ -1,0 +1,38 @@
+package loop
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	G "gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+
+	"optimop/updater"
+)
+
+// A batch without examples is an error, in evaluations and in trainings, after which they go on.
+func TestNoExamples(t *testing.T) {
+	for _, dt := range dtypes {
+		none := map[string]any{"x": tensor.New(tensor.Of(dt), tensor.WithShape(0, 2))}
+		square := func(x *G.Node) *G.Node { return named("s", G.Must(G.Sum(G.Must(G.Square(x))))) }
+		e := NewShapedEvaluator(matrixModel(dt, func(x *G.Node) []Quantity { return []Quantity{Mean(square(x))} }))
+		_, err := e.Evaluate(context.Background(), then(rows(dt, 2, [2]float64{1, 2}), Slice(none)))
+		require.ErrorContains(t, err, `batch 2 of x (0, 2): loop: input "x": the input has the shape (0, 2) and so no elements`)
+		require.Equal(t, Row{"s": 5.}, must(e.Evaluate(context.Background(), rows(dt, 2, [2]float64{1, 2}))))
+		require.NoError(t, e.Close())
+
+		weights := dense(dt, []int{2}, 1, -1)
+		a := must(updater.NewBatched(func(shapes map[string]tensor.Shape) (updater.Descent, error) {
+			g := G.NewGraph()
+			w := G.NewVector(g, dt, G.WithShape(2), G.WithName("w"), G.WithValue(weights))
+			x := G.NewMatrix(g, dt, G.WithShape(shapes["x"]...), G.WithName("x"))
+			return updater.Descent{Cost: square(G.Must(G.Mul(x, w))), Parameters: G.Nodes{w}}, nil
+		}))
+		l := &Loop{Algorithm: a, Data: func(int) Batches { return Slice(none, map[string]any{"x": [][]int{{0, 0}}}) },
+			Callbacks: []Callback{FinishAfter(AfterEpoch)}}
+		require.ErrorContains(t, l.Run(context.Background()), "no elements")
+		run(t, l)
+		require.Equal(t, []float64{1, -1}, floats(t, a.Value("w")))
+	}
+}
