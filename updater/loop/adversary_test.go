@@ -36,3 +36,29 @@ func TestNoExamples(t *testing.T) {
 		require.Equal(t, []float64{1, -1}, floats(t, a.Value("w")))
 	}
 }
+
+// Where a loop is asked to stop before an epoch it trains on no batch; the next run does.
+func TestFinishBeforeBatches(t *testing.T) {
+	for kind, batches := range map[Kind]int{BeforeTraining: 0, BeforeEpoch: 0, BeforeBatch: 1, AfterBatch: 1, AfterEpoch: 10} {
+		t.Run(kind.String(), func(t *testing.T) {
+			a := &fake{}
+			l := &Loop{Algorithm: a, Data: ten, Callbacks: []Callback{FinishAfter(kind)}}
+			run(t, l)
+			require.Equal(t, batches, a.batches)
+			require.Equal(t, true, l.Log.Current()[Finished])
+			l.Callbacks = []Callback{FinishAfter(AfterEpochs(2))}
+			run(t, l)
+			require.Equal(t, 20, a.batches)
+		})
+	}
+	a := &fake{}
+	l := &Loop{Algorithm: a, Data: ten, Callbacks: []Callback{FinishAfter(AfterBatches(4))}}
+	run(t, l)
+	l.Callbacks = []Callback{FinishAfter(OnResumption)}
+	run(t, l)
+	require.Equal(t, 4, a.batches)
+	l.Stop()
+	run(t, l)
+	require.Equal(t, 4, a.batches)
+	l.Close()
+}

@@ -128,15 +128,15 @@ func (l *Loop) epoch(ctx context.Context) (more bool, err error) {
 		}
 	}
 	for {
+		if l.stop.Load() == stopNow {
+			return false, l.finish(ctx)
+		}
 		ok, err := l.iteration(ctx)
 		if err != nil {
 			return false, err
 		}
 		if !ok {
 			break
-		}
-		if l.stop.Load() == stopNow {
-			return false, l.finish(ctx)
 		}
 	}
 	l.Close()
