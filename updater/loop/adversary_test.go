@@ -62,3 +62,21 @@ func TestFinishBeforeBatches(t *testing.T) {
 	require.Equal(t, 4, a.batches)
 	l.Close()
 }
+
+// A callback may close the data at any event: they are opened again, and no batch is lost.
+func TestCloseDuringARun(t *testing.T) {
+	for kind := BeforeTraining; kind <= OnError; kind++ {
+		t.Run(kind.String(), func(t *testing.T) {
+			l := &Loop{Algorithm: &fake{}, Data: ten, Callbacks: []Callback{
+				record,
+				Do(func(e Event) error { e.Loop.Close(); return nil }, kind),
+				FinishAfter(AfterEpochs(2)),
+			}}
+			run(t, l)
+			require.Equal(t, []int{10, 20}, l.Log.Status.EpochEnds)
+			for i := 1; i <= 20; i++ {
+				require.Equal(t, (i-1)%10, must(l.Log.Row(i))["batch"])
+			}
+		})
+	}
+}

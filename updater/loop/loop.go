@@ -174,7 +174,7 @@ func (l *Loop) iteration(ctx context.Context) (ok bool, err error) {
 		return false, err
 	}
 	start := time.Now()
-	b, ok, err := l.source.read()
+	b, ok, err := l.source.read(l.Data, s)
 	l.times.ReadData += time.Since(start)
 	if err != nil {
 		l.Close() // the next run opens it anew

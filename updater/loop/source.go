@@ -34,7 +34,11 @@ func (r *source) open(data func(epoch int) Batches, s *Status) (bool, error) {
 	return true, nil
 }
 
-func (r *source) read() (map[string]any, bool, error) {
+// read takes the next batch of the present epoch. A callback may have closed the iterator.
+func (r *source) read(data func(epoch int) Batches, s *Status) (map[string]any, bool, error) {
+	if ok, err := r.open(data, s); err != nil || !ok {
+		return nil, false, err
+	}
 	b, err, ok := r.next()
 	return b, ok, err
 }
