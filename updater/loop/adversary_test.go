@@ -80,3 +80,92 @@ func TestCloseDuringARun(t *testing.T) {
 		})
 	}
 }
+
+// A panic of a callback is an error of the run, told to the callbacks and recorded, and the next run goes on.
+func TestPanics(t *testing.T) {
+	for kind := BeforeTraining; kind <= AfterTraining; kind++ {
+		t.Run(kind.String(), func(t *testing.T) {
+			armed := kind != OnResumption
+			var told []error
+			l := &Loop{Algorithm: &fake{}, Data: ten, Callbacks: []Callback{
+				Do(func(e Event) error { told = append(told, e.Err); panic("told") }, OnError),
+				Do(func(Event) error {
+					if armed {
+						armed = false
+						panic(oddError{})
+					}
+					return nil
+				}, kind),
+				FinishAfter(AfterEpochs(1)),
+			}}
+			if kind == OnResumption {
+				run(t, l)
+				armed = true
+			}
+			err := l.Run(context.Background())
+			require.ErrorIs(t, err, oddError{})
+			require.ErrorContains(t, err, kind.String())
+			require.Equal(t, []error{err}, told)
+			require.Equal(t, []any{err.Error()}, values(l.Log, Failed))
+			l.Callbacks = append(l.Callbacks, FinishAfter(AfterEpochs(2)))
+			run(t, l)
+			l.Close()
+		})
+	}
+}
+
+// Nor do panics of the data, of the algorithm and of what is evaluated pass by, or end an epoch before its time.
+func TestPanicsOfTheData(t *testing.T) {
+	var seen []any
+	armed := map[any]bool{"open": true, 3: true, 6: true}
+	fuse := func(at any) {
+		if armed[at] {
+			armed[at] = false
+			panic(at)
+		}
+	}
+	a := &fake{do: func(b map[string]any) error {
+		if b["data"] == 6 {
+			fuse(6)
+		}
+		seen = append(seen, b["data"])
+		return nil
+	}}
+	data := func(epoch int) Batches {
+		fuse("open")
+		return Each(func(yield func(map[string]any) bool) {
+			for b := range ten(epoch) {
+				if fuse(b["data"]); !yield(b) {
+					return
+				}
+			}
+		})
+	}
+	l := &Loop{Algorithm: a, Data: data, Callbacks: []Callback{FinishAfter(AfterEpochs(1))}}
+	armed[6] = false
+	for _, text := range []string{"loop: opening the data of epoch 1: panic: open", "loop: iteration 4, epoch 1: reading a batch: panic: 3"} {
+		require.EqualError(t, l.Run(context.Background()), text)
+	}
+	armed[3] = true
+	l.Close()
+	require.EqualError(t, l.Run(context.Background()), "loop: iteration 4, epoch 1: reading a batch: panic: 3")
+	l.Data = ten
+	armed[6] = true
+	require.EqualError(t, l.Run(context.Background()), "loop: iteration 7, epoch 1, batch of data (): panic: 6")
+	run(t, l)
+	require.Equal(t, []any{0, 1, 2, 3, 4, 5, 7, 8, 9}, seen)
+
+	x := G.NewVector(G.NewGraph(), tensor.Float64, G.WithShape(1), G.WithName("x"))
+	e := must(NewEvaluator(Model{G.Nodes{x}, []Quantity{Last(x)}}))
+	one := map[string]any{"x": []float64{5}}
+	_, err := e.Evaluate(context.Background(), func(yield func(map[string]any, error) bool) {
+		yield(one, nil)
+		panic(oddError{})
+	})
+	require.ErrorIs(t, err, oddError{})
+	require.Nil(t, x.Value())
+	e.Examples = func(map[string]any) (float64, error) { panic("uncountable") }
+	_, err = e.Evaluate(context.Background(), Slice(one))
+	require.ErrorContains(t, err, "panic: uncountable")
+	require.Nil(t, x.Value())
+}
