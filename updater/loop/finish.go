@@ -35,7 +35,8 @@ func (b Best) number() string { return "best_" + b.Record }
 // TrackTheBest looks at a record where a trigger fires, by default AfterEpoch. A value that is better than all before becomes
 // "best_" + Record in Status.Numbers, the notification becomes true in that row, and Save is called. An equal value is not
 // better, and NaN never; but a NaN that comes first is the best until there is a number. A row without the record is passed over.
-// Callbacks are called in their order: put what makes the record before.
+// Where Save fails, the best value stays what it was. Callbacks are called in their order: put what makes the record before. All
+// that track a record share its best value.
 func TrackTheBest(b Best, triggers ...Trigger) Callback {
 	return Do(func(e Event) error {
 		v, ok := e.Loop.Log.Get(b.Record)
@@ -47,7 +48,8 @@ func TrackTheBest(b Best, triggers ...Trigger) Callback {
 			return errors.Errorf("loop: the record %q is a %T, not a float64", b.Record, v)
 		}
 		status := &e.Loop.Log.Status
-		if best, ok := status.Number(b.number()); ok && !b.better(now, best) {
+		best, ok := status.Number(b.number())
+		if ok && !b.better(now, best) {
 			return nil
 		}
 		status.SetNumber(b.number(), now)
@@ -55,7 +57,16 @@ func TrackTheBest(b Best, triggers ...Trigger) Callback {
 		if b.Save == nil {
 			return nil
 		}
-		return errors.WithMessagef(b.Save(e), "saving the best %s", b.Record)
+		err := safely(func() error { return b.Save(e) })
+		switch {
+		case err == nil:
+			return nil
+		case ok: // what is saved are still the weights of before
+			status.SetNumber(b.number(), best)
+		default:
+			delete(status.Numbers, b.number())
+		}
+		return errors.WithMessagef(err, "saving the best %s", b.Record)
 	}, orElse(triggers, AfterEpoch))
 }
 
