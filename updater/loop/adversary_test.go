@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -168,4 +169,20 @@ func TestPanicsOfTheData(t *testing.T) {
 	_, err = e.Evaluate(context.Background(), Slice(one))
 	require.ErrorContains(t, err, "panic: uncountable")
 	require.Nil(t, x.Value())
+}
+
+// Numbers of examples by which no mean can be weighted are errors.
+func TestOddCounts(t *testing.T) {
+	n := G.NewScalar(G.NewGraph(), tensor.Float64, G.WithName("n"))
+	for _, odd := range []float64{-1, math.NaN(), math.Inf(1)} {
+		count := func(map[string]any) (float64, error) { return odd, nil }
+		l := &Loop{Algorithm: &observable{value: func(map[string]any) float64 { return 1 }}, Data: ten, Examples: count,
+			Callbacks: []Callback{MonitorTraining([]Quantity{Mean(n)}, Names{})}}
+		require.ErrorContains(t, l.Run(context.Background()), "a batch cannot have")
+		l.Close()
+		e := must(NewEvaluator(Model{G.Nodes{n}, []Quantity{Mean(n)}}))
+		e.Examples = count
+		_, err := e.Evaluate(context.Background(), Slice(map[string]any{"n": 1}))
+		require.ErrorContains(t, err, "a batch cannot have")
+	}
 }

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"iter"
+	"math"
 	"slices"
 
 	"github.com/pkg/errors"
@@ -45,4 +46,16 @@ func Examples(b map[string]any) (float64, error) {
 		n = 1
 	}
 	return float64(n), nil
+}
+
+// count counts the examples of a batch with f, if it is not nil.
+func count(f func(batch map[string]any) (float64, error), b map[string]any) (float64, error) {
+	if f == nil {
+		f = Examples
+	}
+	n, err := f(b)
+	if err == nil && !(n >= 0 && n <= math.MaxFloat64) {
+		err = errors.Errorf("loop: a batch cannot have %v examples", n)
+	}
+	return n, err
 }

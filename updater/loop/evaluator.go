@@ -100,11 +100,7 @@ func (e *Evaluator) add(sums **aggregation, b map[string]any) error {
 	} else if !sameNames((*sums).of, p.Quantities) {
 		return errors.New("the model of these shapes has other quantities")
 	}
-	count := Examples
-	if e.Examples != nil {
-		count = e.Examples
-	}
-	examples, err := count(b)
+	examples, err := count(e.Examples, b)
 	if err != nil {
 		return err
 	}

@@ -224,9 +224,4 @@ func (l *Loop) tell(ctx context.Context, e Event) error {
 // that were done.
 func (l *Loop) Close() { l.source.close() }
 
-func (l *Loop) examples() (float64, error) {
-	if l.Examples != nil {
-		return l.Examples(l.current)
-	}
-	return Examples(l.current)
-}
+func (l *Loop) examples() (float64, error) { return count(l.Examples, l.current) }
