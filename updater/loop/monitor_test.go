@@ -8,6 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 	G "gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
+
+	"optimop/graphops"
+	"optimop/updater"
 )
 
 // TDM1.
@@ -178,4 +181,25 @@ func TestMonitorErrors(t *testing.T) {
 	l = &Loop{Algorithm: l.Algorithm, Data: func(int) Batches { return Slice(map[string]any{"a": []int{1}, "b": []int{1, 2}}) },
 		Callbacks: []Callback{MonitorTraining([]Quantity{Mean(x)}, Names{})}}
 	require.ErrorContains(t, l.Run(context.Background()), "set Examples")
+}
+
+// TDM3, with a list of updates: its states are monitored as they were before each batch.
+func TestMonitorUpdates(t *testing.T) {
+	for _, dt := range dtypes {
+		g := G.NewGraph()
+		n := G.NewScalar(g, dt, G.WithName("n"), G.WithValue(goNumber(dt, 1)))
+		x := G.NewScalar(g, dt, G.WithName("x"))
+		a := must(updater.NewUpdatesAlgorithm([]graphops.Update{{Target: n, Value: graphops.Of(n).Add(graphops.Of(x))}}))
+		l := &Loop{Algorithm: a, Data: func(int) Batches { return Slice(map[string]any{"x": 2}, map[string]any{"x": 3}) }, Callbacks: []Callback{
+			MonitorTraining([]Quantity{Last(n), Last(x)}, Names{}, AfterBatch),
+			MonitorTraining([]Quantity{Sum(n)}, Names{Suffix: "sum"}),
+			FinishAfter(AfterEpoch),
+		}}
+		run(t, l)
+		require.Equal(t, []any{1., 3.}, values(l.Log, "n"))
+		require.Equal(t, []any{2., 3.}, values(l.Log, "x"))
+		require.Equal(t, []any{4.}, values(l.Log, "n_sum"))
+		require.Equal(t, []float64{6}, floats(t, n.Value()))
+		require.Len(t, a.Updates(), 1)
+	}
 }
