@@ -159,6 +159,7 @@ func edited(t *testing.T, u *Updater, edit func(map[string]*safetensors.Tensor, 
 	}
 	edit(byName, meta)
 	tensors = slices.DeleteFunc(tensors, func(x safetensors.Tensor) bool { return x.Name == "" })
+	require.NoError(t, safetensors.Seal(tensors, meta))
 	var out bytes.Buffer
 	require.NoError(t, safetensors.Write(&out, tensors, meta))
 	require.NoError(t, os.WriteFile(path, out.Bytes(), 0o600))
