@@ -7,6 +7,7 @@ import (
 
 	"github.com/pkg/errors"
 	"gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
 )
 
 // NewMachine makes a machine that trains: it runs the optim op, the given nodes, and only what they need. (A machine over
@@ -86,6 +87,14 @@ type machine struct {
 	modes  []gorgonia.TrainModeOp
 	before []bool
 	ran    bool
+	inputs []expected
+}
+
+// expected is an input and the form that its value must have.
+type expected struct {
+	node  *gorgonia.Node
+	dt    tensor.Dtype
+	shape tensor.Shape
 }
 
 func newMachine(sub *gorgonia.ExprGraph, commit *commitOp) (vm gorgonia.VM, err error) {
@@ -94,6 +103,9 @@ func newMachine(sub *gorgonia.ExprGraph, commit *commitOp) (vm gorgonia.VM, err 
 	for _, n := range sub.AllNodes() {
 		if o, ok := n.Op().(gorgonia.TrainModeOp); ok {
 			m.modes = append(m.modes, o)
+		}
+		if n.IsVar() {
+			m.inputs = append(m.inputs, expected{n, n.Dtype(), n.Shape()})
 		}
 	}
 	m.save()
@@ -110,12 +122,27 @@ func (m *machine) RunAll() error {
 		m.VM.Reset()
 	}
 	m.ran = true
+	if err := m.checkInputs(); err != nil {
+		return err
+	}
 	m.save()
 	defer m.restore()
 	for _, o := range m.modes {
 		setTraining(o, m.commit != nil)
 	}
 	return opened(m.VM.RunAll())
+}
+
+// checkInputs refuses values of another dtype or shape than their nodes have, which gorgonia.Let takes and an operation of Gorgonia's
+// may panic at, on a goroutine of the tape machine, where nobody can catch it.
+func (m *machine) checkInputs() error {
+	for i := range m.inputs {
+		in := &m.inputs[i]
+		if v := in.node.Value(); v != nil && (v.Dtype() != in.dt || !slices.Equal(v.Shape(), in.shape)) {
+			return errors.Errorf("graphops: %s: its value is %v %v; it must be %v %v", nodeName(in.node), v.Dtype(), v.Shape(), in.dt, in.shape)
+		}
+	}
+	return nil
 }
 
 // runError lets errors.As and errors.Is find the error of an operation in that of a run.

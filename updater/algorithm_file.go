@@ -5,97 +5,97 @@ import (
 
 	"github.com/pkg/errors"
 	"gorgonia.org/gorgonia"
-
-	"optimop/solvers"
 )
 
 // Snapshot copies all that the algorithm needs to go on elsewhere: the parameters and the other targets of updates, the step rule's slots,
 // counters and hyperparameters, and the states of random operations. Parameters and targets need names of their own.
 func (a *GradientDescent) Snapshot() (*Snapshot, error) {
-	items, err := a.items()
-	if err != nil {
-		return nil, errors.Wrap(err, "updater: Snapshot")
-	}
-	return snapshotOf(items, a.solver)
+	s, err := a.makeSnapshot()
+	return s, errors.Wrap(err, "updater: Snapshot")
 }
 
 // Restore gives the algorithm, which must have the same parameters, step rule and updates, what a snapshot has, all or nothing.
 func (a *GradientDescent) Restore(s *Snapshot, opts ...LoadOpt) error {
-	items, err := a.items()
-	if err != nil {
-		return errors.Wrap(err, "updater: Restore")
-	}
-	return restore(items, a.solver, s, opts)
+	return errors.Wrap(a.restore(s, newLoadOptions(opts)), "updater: Restore")
 }
 
 // SaveFile writes a Snapshot to a file: see Snapshot.WriteFile.
-func (a *GradientDescent) SaveFile(path string) error { return saveFile(a.Snapshot, path) }
+func (a *GradientDescent) SaveFile(path string) error {
+	return errors.Wrap(saveFile(a.makeSnapshot, path), "updater: SaveFile")
+}
 
 // LoadFile is Restore of what SaveFile wrote.
 func (a *GradientDescent) LoadFile(path string, opts ...LoadOpt) error {
-	return loadFile(a.Restore, path, opts)
+	return errors.Wrap(loadFile(a.restore, path, newLoadOptions(opts)), "updater: LoadFile")
+}
+
+func (a *GradientDescent) makeSnapshot() (*Snapshot, error) {
+	items, err := a.items()
+	if err != nil {
+		return nil, err
+	}
+	s, err := newSnapshot(items)
+	if err != nil {
+		return nil, err
+	}
+	return s, describeSchedules(s.about, a.solver)
+}
+
+func (a *GradientDescent) restore(s *Snapshot, o loadOptions) error {
+	items, err := a.items()
+	if err != nil {
+		return err
+	}
+	mine := map[string]string{}
+	if err := describeSchedules(mine, a.solver); err != nil {
+		return err
+	}
+	return o.restore(items, mine, s)
 }
 
 // Snapshot copies what all models share: see GradientDescent.Snapshot. There must be a model (see Model).
 func (b *Batched) Snapshot() (*Snapshot, error) {
-	items, err := b.items()
-	if err != nil {
-		return nil, errors.Wrap(err, "updater: Snapshot")
-	}
-	return snapshotOf(items, b.solver)
+	s, err := b.makeSnapshot()
+	return s, errors.Wrap(err, "updater: Snapshot")
 }
 
 // Restore gives all models what a snapshot has, all or nothing. There must be one (see Model).
 func (b *Batched) Restore(s *Snapshot, opts ...LoadOpt) error {
-	items, err := b.items()
-	if err != nil {
-		return errors.Wrap(err, "updater: Restore")
-	}
-	return restore(items, b.solver, s, opts)
+	return errors.Wrap(b.restore(s, newLoadOptions(opts)), "updater: Restore")
 }
 
 // SaveFile writes a Snapshot to a file: see Snapshot.WriteFile.
-func (b *Batched) SaveFile(path string) error { return saveFile(b.Snapshot, path) }
+func (b *Batched) SaveFile(path string) error {
+	return errors.Wrap(saveFile(b.makeSnapshot, path), "updater: SaveFile")
+}
 
 // LoadFile is Restore of what SaveFile wrote.
 func (b *Batched) LoadFile(path string, opts ...LoadOpt) error {
-	return loadFile(b.Restore, path, opts)
+	return errors.Wrap(loadFile(b.restore, path, newLoadOptions(opts)), "updater: LoadFile")
 }
 
-func snapshotOf(items []item, of *solvers.Solver) (*Snapshot, error) {
-	s, err := newSnapshot(items)
+func (b *Batched) makeSnapshot() (*Snapshot, error) {
+	m, err := b.any()
 	if err != nil {
-		return nil, errors.Wrap(err, "updater: Snapshot")
+		return nil, err
 	}
-	return s, describeSchedules(s.about, of)
+	return m.makeSnapshot()
 }
 
-func restore(items []item, into *solvers.Solver, s *Snapshot, opts []LoadOpt) error {
-	o, mine := newLoadOptions(opts), map[string]string{}
-	if err := describeSchedules(mine, into); err != nil {
+func (b *Batched) restore(s *Snapshot, o loadOptions) error {
+	m, err := b.any()
+	if err != nil {
 		return err
 	}
-	if err := o.compare(s, mine); err != nil {
-		return err
-	}
-	_, err := o.load(items, s)
-	return err
+	return m.restore(s, o)
 }
 
-func saveFile(snapshot func() (*Snapshot, error), path string) error {
-	s, err := snapshot()
-	if err == nil {
-		err = s.WriteFile(path)
+// any is one of the models, which all share what is saved.
+func (b *Batched) any() (*shaped, error) {
+	if len(b.models) == 0 {
+		return nil, errors.New("there is no model yet: call Model with a batch")
 	}
-	return errors.Wrap(err, "updater: SaveFile")
-}
-
-func loadFile(restore func(*Snapshot, ...LoadOpt) error, path string, opts []LoadOpt) error {
-	s, err := readSnapshotFile(path, !newLoadOptions(opts).unchecked)
-	if err == nil {
-		err = restore(s, opts...)
-	}
-	return errors.Wrap(err, "updater: LoadFile")
+	return b.models[0], b.share()
 }
 
 // items are what is saved of an algorithm.
@@ -131,15 +131,4 @@ func (a *GradientDescent) items() ([]item, error) {
 	}
 	err := c.states(states)
 	return c.items, err
-}
-
-// items are what is saved: those of any model, as all share them.
-func (b *Batched) items() ([]item, error) {
-	if len(b.models) == 0 {
-		return nil, errors.New("there is no model yet: call Model with a batch")
-	}
-	if err := b.share(); err != nil {
-		return nil, err
-	}
-	return b.models[0].items()
 }

@@ -8,6 +8,7 @@ import (
 	"gorgonia.org/gorgonia"
 
 	"optimop/graphops"
+	"optimop/internal/durable"
 	"optimop/internal/safetensors"
 	"optimop/internal/saved"
 	"optimop/solvers"
@@ -19,30 +20,40 @@ import (
 // interrupted, a full disk, a loss of power leave the old file: see Snapshot.WriteFile. Two variables of one name are an error. The
 // optim op is built if there is none. While averages of the weights stand in for them (UseAverages) SaveFile is an error.
 func (u *Updater) SaveFile(path string) error {
-	s, err := u.Snapshot()
-	if err == nil {
-		err = s.WriteFile(path)
-	}
-	return errors.Wrap(err, "updater: SaveFile")
+	return errors.Wrap(saveFile(u.makeSnapshot, path), "updater: SaveFile")
 }
 
 // Snapshot copies what SaveFile saves, to be written later, or by another goroutine while the training goes on.
 func (u *Updater) Snapshot() (*Snapshot, error) {
+	s, err := u.makeSnapshot()
+	return s, errors.Wrap(err, "updater: Snapshot")
+}
+
+func (u *Updater) makeSnapshot() (*Snapshot, error) {
 	if _, err := u.OptimOp(); err != nil {
 		return nil, err
 	}
-	if err := u.checkNames(); err != nil {
-		return nil, errors.Wrap(err, "updater")
-	}
 	items, err := u.items()
 	if err != nil {
-		return nil, errors.Wrap(err, "updater")
+		return nil, err
+	}
+	if err := u.checkNames(); err != nil {
+		return nil, err
 	}
 	s, err := newSnapshot(items)
 	if err != nil {
-		return nil, errors.Wrap(err, "updater")
+		return nil, err
 	}
 	return s, u.describe(s.about)
+}
+
+// saveFile writes a snapshot to a file.
+func saveFile(make func() (*Snapshot, error), path string) error {
+	s, err := make()
+	if err != nil {
+		return err
+	}
+	return durable.WriteFile(path, s.write)
 }
 
 // describe adds the config, if it has a form in a file, and the schedules.

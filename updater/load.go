@@ -66,35 +66,52 @@ func Unchecked() LoadOpt { return func(o *loadOptions) { o.unchecked = true } }
 // some of that. A file that is damaged is an error, too, and so is LoadFile while averages stand in for the weights: what it loads would
 // be overwritten when those come back.
 func (u *Updater) LoadFile(path string, opts ...LoadOpt) error {
-	s, err := readSnapshotFile(path, !newLoadOptions(opts).unchecked)
+	_, err := u.OptimOp()
 	if err == nil {
-		err = u.Restore(s, opts...)
+		err = loadFile(u.restore, path, newLoadOptions(opts))
 	}
 	return errors.Wrap(err, "updater: LoadFile")
 }
 
 // Restore is LoadFile of a snapshot. That may be restored several times, in several updaters.
 func (u *Updater) Restore(s *Snapshot, opts ...LoadOpt) error {
-	o := newLoadOptions(opts)
+	return errors.Wrap(u.restore(s, newLoadOptions(opts)), "updater: Restore")
+}
+
+func (u *Updater) restore(s *Snapshot, o loadOptions) error {
 	if _, err := u.OptimOp(); err != nil {
 		return err
 	}
-	if err := u.checkNames(); err != nil {
-		return errors.Wrap(err, "updater")
-	}
 	items, err := u.items()
 	if err != nil {
-		return errors.Wrap(err, "updater")
+		return err
+	}
+	if err := u.checkNames(); err != nil {
+		return err
 	}
 	mine := map[string]string{}
 	if err := u.describe(mine); err != nil {
 		return err
 	}
+	return o.restore(items, mine, s)
+}
+
+// restore compares trainings, and then loads.
+func (o loadOptions) restore(items []item, mine map[string]string, s *Snapshot) error {
 	if err := o.compare(s, mine); err != nil {
 		return err
 	}
-	_, err = o.load(items, s)
+	_, err := o.load(items, s)
 	return err
+}
+
+// loadFile restores the snapshot of a file.
+func loadFile(restore func(*Snapshot, loadOptions) error, path string, o loadOptions) error {
+	s, err := readSnapshotFile(path, !o.unchecked)
+	if err != nil {
+		return err
+	}
+	return restore(s, o)
 }
 
 // compare looks at the config and the schedules of a snapshot, which decide how a training goes on.
@@ -110,7 +127,7 @@ func (o loadOptions) compare(s *Snapshot, mine map[string]string) error {
 	case len(differ) == 0:
 		return nil
 	case o.same:
-		return errors.Errorf("updater: nothing was loaded: the file was saved with another config: %s", strings.Join(differ, ", "))
+		return errors.Errorf("nothing was loaded: the file was saved with another config: %s", strings.Join(differ, ", "))
 	}
 	slog.Warn("a training goes on with another config than the one that it was saved with", "differ", differ)
 	return nil
@@ -148,14 +165,14 @@ type change struct {
 // load gives items the values of a snapshot: all of them or none.
 func (o loadOptions) load(items []item, s *Snapshot) (changes []change, err error) {
 	if changes, err = o.match(items, s); err != nil {
-		return nil, errors.Wrap(err, "updater")
+		return nil, err
 	}
 	for i, c := range changes {
 		if err := c.assign(c.to); err != nil {
 			for _, done := range changes[:i+1] {
 				_ = done.assign(done.from) // nothing better can be done
 			}
-			return nil, errors.Wrapf(err, "updater: %s", c.name)
+			return nil, errors.Wrap(err, c.name)
 		}
 	}
 	return changes, nil

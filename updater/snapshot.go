@@ -91,7 +91,9 @@ func versions() map[string]string {
 }
 
 // Write writes the snapshot. The bytes depend on nothing but what is in it.
-func (s *Snapshot) Write(w io.Writer) error {
+func (s *Snapshot) Write(w io.Writer) error { return errors.Wrap(s.write(w), "updater: Write") }
+
+func (s *Snapshot) write(w io.Writer) error {
 	metadata := maps.Clone(s.about)
 	metadata["format"] = format
 	err := putJSON(metadata, metaKinds, s.kinds)
@@ -107,32 +109,33 @@ func (s *Snapshot) Write(w io.Writer) error {
 	if err == nil {
 		err = safetensors.Write(w, s.tensors, metadata)
 	}
-	return errors.Wrap(err, "updater: writing a snapshot")
+	return err
 }
 
 // WriteFile writes the snapshot to a file that is whole whatever happens: it is written beside its place, brought to the disk, and
 // then moved there. At each instant the path has the old file or the new one; after an error, such as of a full disk, the old one.
 // A process that is killed may leave a file <path>.tmp-<number>, which can be deleted.
 func (s *Snapshot) WriteFile(path string) error {
-	return errors.Wrap(durable.WriteFile(path, s.Write), "updater: WriteFile")
+	return errors.Wrap(durable.WriteFile(path, s.write), "updater: WriteFile")
 }
 
 // ReadSnapshot reads what Write wrote, to the end of r. Any damage is an error, found by the checksum. The file need not be trusted.
 func ReadSnapshot(r io.Reader) (*Snapshot, error) {
-	return readSnapshot(r, true)
+	s, err := readSnapshot(r, true)
+	return s, errors.Wrap(err, "updater: ReadSnapshot")
 }
 
 func readSnapshot(r io.Reader, check bool) (*Snapshot, error) {
 	tensors, metadata, err := safetensors.Read(r)
 	if err != nil {
-		return nil, errors.Wrap(err, "updater: no whole safetensors file")
+		return nil, errors.Wrap(err, "no whole safetensors file")
 	}
 	if metadata["format"] != format {
-		return nil, errors.Errorf("updater: no file of SaveFile: its format is %q", metadata["format"])
+		return nil, errors.Errorf("no file of SaveFile: its format is %q", metadata["format"])
 	}
 	if check {
 		if err := safetensors.Check(tensors, metadata); err != nil {
-			return nil, errors.Wrap(err, "updater")
+			return nil, err
 		}
 	}
 	s := &Snapshot{tensors: tensors, about: metadata}
@@ -145,24 +148,27 @@ func readSnapshot(r io.Reader, check bool) (*Snapshot, error) {
 			continue
 		}
 		if err := json.Unmarshal([]byte(text), m.to); err != nil {
-			return nil, errors.Wrapf(err, "updater: the metadata: %s", m.key)
+			return nil, errors.Wrapf(err, "the metadata: %s", m.key)
 		}
 		delete(metadata, m.key)
 	}
 	if s.kinds == nil {
-		return nil, errors.New("updater: the metadata: no kinds")
+		return nil, errors.New("the metadata: no kinds")
 	}
 	delete(metadata, "format")
 	return s, nil
 }
 
 // ReadSnapshotFile is ReadSnapshot of a file.
-func ReadSnapshotFile(path string) (*Snapshot, error) { return readSnapshotFile(path, true) }
+func ReadSnapshotFile(path string) (*Snapshot, error) {
+	s, err := readSnapshotFile(path, true)
+	return s, errors.Wrap(err, "updater: ReadSnapshotFile")
+}
 
 func readSnapshotFile(path string, check bool) (*Snapshot, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, errors.Wrap(err, "updater")
+		return nil, errors.WithStack(err)
 	}
 	defer f.Close()
 	s, err := readSnapshot(bufio.NewReaderSize(f, 1<<16), check)
