@@ -13,7 +13,7 @@ import (
 // NewMachine makes a machine that trains: it runs the optim op, the given nodes, and only what they need. (A machine over
 // the whole graph would among other things compute the gradient of the input.) Each RunAll is one step; Reset is optional,
 // also after an error. Dropout and batch normalisation are in training mode during a run, whatever evaluation machines do
-// in between, and in their former mode afterwards. In the error of a run errors.As and errors.Is find that of the operation.
+// in between, and in their former mode afterwards. Other goroutines may look at the states and change them between runs: see Store.Between. In the error of a run errors.As and errors.Is find that of the operation.
 //
 // It refuses nodes that would not see the values of before the step: see Commit. Where nodes share memory, as Reshape does with
 // its operand, it adds a node to the graph that keeps it from being written over.
@@ -115,6 +115,13 @@ func newMachine(sub *gorgonia.ExprGraph, commit *commitOp) (vm gorgonia.VM, err 
 }
 
 func (m *machine) RunAll() error {
+	if m.commit != nil && m.commit.plan.store != nil {
+		return m.commit.plan.store.Between(m.run)
+	}
+	return m.run()
+}
+
+func (m *machine) run() error {
 	if m.commit != nil && m.commit.inert {
 		return errors.New("graphops: the optim op of this machine was superseded by a newer one; build a new machine")
 	}

@@ -15,23 +15,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	G "gorgonia.org/gorgonia"
-	"gorgonia.org/tensor"
-
 	"optimop/internal/durable"
 )
 
 var kills = flag.Int("kills", 20, "how often TestKill kills a process that saves")
 
 const killPath = "OPTIMOP_TEST_KILL"
-
-// saver is a training whose state tells its step: the weights are the number of runs, all of them.
-func saver(t testing.TB) (*Updater, G.VM) {
-	g := G.NewGraph()
-	w := G.NewVector(g, tensor.Float64, G.WithShape(20_000), G.WithName("w"), G.WithInit(G.Zeroes()))
-	u := must(New(must(G.Neg(must(G.Sum(w)))), G.Nodes{w}, config(t, `{"learning_rate": 1}`)))
-	return u, must(u.NewMachine())
-}
 
 // wholeStep reads a file and returns the step that it is of.
 func wholeStep(t *testing.T, path string) int {

@@ -11,7 +11,9 @@ import (
 	"optimop/solvers"
 )
 
-// Updater owns the optim op of a loss, or several. It is for one goroutine at a time.
+// Updater owns the optim op of a loss, or several. It is for one goroutine at a time, but for Between, and for a Snapshot once it is made.
+// Several updaters, on graphs of their own, train in parallel; build them one after the other, as Gorgonia's constants are
+// shared by all graphs.
 type Updater struct {
 	options
 	cfg      Config
@@ -375,6 +377,19 @@ func (u *Updater) NewMachine(reads ...*gorgonia.Node) (gorgonia.VM, error) {
 		all = append(all, o.loss)
 	}
 	return graphops.NewMachine(op, append(all, reads...)...)
+}
+
+// Between calls f between two runs of the machines of this updater and of those of On, which wait for it. Any goroutine may call it while another
+// trains: to read slots and variables, to set hyperparameters, to take a Snapshot, which is then written while the training goes on. The goroutine that
+// trains needs it for what it does itself between runs only if others change something. f must not run such a machine, nor call Between.
+//
+//	err := u.Between(func() (err error) { s, err = u.Snapshot(); return err })
+//	err = s.WriteFile(path)
+func (u *Updater) Between(f func() error) error {
+	if u.solver == nil {
+		return errors.New("updater: make it with New")
+	}
+	return u.solver.Store().Between(f)
 }
 
 // Solver is the solver of all rules: for its hyperparameters (Get, Set, Bind, Schedule) and its Store. The state of everything
