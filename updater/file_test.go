@@ -275,17 +275,26 @@ func FuzzLoadFile(f *testing.F) {
 	require.NoError(f, n.u.SaveFile(path))
 	data, err := os.ReadFile(path)
 	require.NoError(f, err)
-	f.Add(data)
-	f.Add(data[:len(data)-1])
-	f.Add([]byte("\x02\x00\x00\x00\x00\x00\x00\x00{}"))
-	f.Fuzz(func(t *testing.T, data []byte) {
+	for _, data := range [][]byte{data, data[:len(data)-1], []byte("\x02\x00\x00\x00\x00\x00\x00\x00{}")} {
+		f.Add(data, uint8(0))
+		f.Add(data, uint8(15))
+	}
+	quiet(f)
+	f.Fuzz(func(t *testing.T, data []byte, which uint8) {
 		path := filepath.Join(t.TempDir(), "state")
 		require.NoError(t, os.WriteFile(path, data, 0o600))
 		before := n.values(t)
-		if err := n.u.LoadFile(path); err != nil {
-			require.Equal(t, before, n.values(t))
-		} else {
-			require.NoError(t, n.u.SaveFile(path))
+		opts := []LoadOpt{Unchecked()} // or nothing else would be met
+		for i, o := range []LoadOpt{ParametersOnly(), AllowPartial(), Convert(), MapNames("[a-m]", "$0$0")} {
+			if which>>i&1 != 0 {
+				opts = append(opts, o)
+			}
 		}
+		if err := n.u.LoadFile(path, opts...); err != nil {
+			require.Equal(t, before, n.values(t))
+			return
+		}
+		require.NoError(t, n.u.SaveFile(path))
+		require.NoError(t, n.u.LoadFile(path, SameConfig()))
 	})
 }
