@@ -1,6 +1,7 @@
 package solvers
 
 import (
+	"bytes"
 	"errors"
 	"testing"
 
@@ -111,6 +112,20 @@ func TestUseAveragesIsSafe(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, restore())
 	require.Error(t, s.Store().Locked())
+
+	// Meanwhile states can be saved and computed with, but not replaced.
+	state := must(s.Weights())
+	var file bytes.Buffer
+	require.NoError(t, s.Save(&file))
+	_, after, err := s.StatelessApply(state, []G.Value{d64(1, 1)}, []G.Value{d64(1, 2)})
+	require.NoError(t, err)
+	require.NotEqual(t, floats(state...), floats(after...))
+	const why = "the parameters hold averages of the weights"
+	require.ErrorContains(t, s.SetWeights(after), why)
+	require.ErrorContains(t, s.Load(&file), why)
+	require.ErrorContains(t, s.ApplyGradients([]Pair{{w, d64(1, 1)}}), why)
+	require.NoError(t, s.Build([]G.ValueGrad{w, vec("v", []float64{1}, nil)}))
+	require.Zero(t, differing(floats(state...), floats(must(s.Weights())[:len(state)]...)))
 
 	w.value = tensor.New(tensor.WithBacking([]float64{1, 2, 3}))
 	require.ErrorContains(t, again(), `parameter "w" is float64 of shape (3)`)

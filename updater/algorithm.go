@@ -8,6 +8,7 @@ import (
 	"gorgonia.org/gorgonia"
 
 	"optimop/graphops"
+	"optimop/internal/batch"
 )
 
 // TrainingAlgorithm trains on batches: Initialize once, then ProcessBatch for each. A batch has the data of each source by its
@@ -127,7 +128,7 @@ func (a *UpdatesAlgorithm) Initialize() error {
 	}
 	a.stop()
 	for _, s := range c.sources {
-		a.sources[s.node] = true
+		a.sources[s.Node] = true
 	}
 	a.run = c
 	return nil
@@ -147,7 +148,7 @@ func (a *UpdatesAlgorithm) stop() {
 func (a *UpdatesAlgorithm) Inputs() (ns gorgonia.Nodes) {
 	if a.run != nil {
 		for _, s := range a.run.sources {
-			ns = append(ns, s.node)
+			ns = append(ns, s.Node)
 		}
 	}
 	return ns
@@ -168,13 +169,13 @@ func (a *UpdatesAlgorithm) ProcessBatch(batch map[string]any) error {
 		return err
 	}
 	for _, s := range c.sources {
-		if err := s.accept(batch[s.name]); err != nil {
-			return errors.Wrapf(err, "updater: source %q", s.name)
+		if err := s.Accept(batch[s.Name]); err != nil {
+			return errors.Wrapf(err, "updater: source %q", s.Name)
 		}
 	}
 	for _, s := range c.sources {
-		if err := s.bind(); err != nil {
-			return errors.Wrapf(err, "updater: source %q", s.name)
+		if err := s.Bind(); err != nil {
+			return errors.Wrapf(err, "updater: source %q", s.Name)
 		}
 	}
 	if c.vm == nil { // there is nothing to do
@@ -201,7 +202,7 @@ func (a *UpdatesAlgorithm) Observe(nodes ...*gorgonia.Node) error {
 	var nameless int
 	var twice []string
 	for i, n := range all {
-		if name, ok := givenName(n); !ok {
+		if name, ok := batch.GivenName(n); !ok {
 			nameless++
 		} else if slices.ContainsFunc(all[:i], func(m *gorgonia.Node) bool { return m.Name() == name }) {
 			twice = append(twice, name)

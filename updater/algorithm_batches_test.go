@@ -12,6 +12,7 @@ import (
 	"gorgonia.org/tensor"
 
 	"optimop/graphops"
+	"optimop/internal/batch"
 	"optimop/solvers"
 )
 
@@ -185,10 +186,10 @@ func TestOtherData(t *testing.T) {
 		{G.Byte, []int{2, 1}, [][]byte{{1}, {2}}, []byte{1, 2}},
 	} {
 		n := sourceNode(G.NewGraph(), "x", c.dt, c.shape...)
-		s, err := newSource(n)
+		s, err := batch.NewSource(n)
 		require.NoError(t, err)
-		if err = s.accept(c.in); err == nil {
-			err = s.bind()
+		if err = s.Accept(c.in); err == nil {
+			err = s.Bind()
 		}
 		if c.want == nil {
 			require.Error(t, err, "case %d", i)

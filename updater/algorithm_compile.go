@@ -7,13 +7,14 @@ import (
 	"gorgonia.org/gorgonia"
 
 	"optimop/graphops"
+	"optimop/internal/batch"
 )
 
 // compiled is what Initialize makes.
 type compiled struct {
 	op       *gorgonia.Node
 	vm       gorgonia.VM // nil: there is nothing to do
-	sources  []*source
+	sources  []*batch.Source
 	fixed    map[string]bool // names of inputs whose value no batch and no update changes
 	observed gorgonia.Nodes
 	values   []gorgonia.Value // of observed, from the last batch that succeeded
@@ -75,9 +76,9 @@ func (a *UpdatesAlgorithm) findSources(c *compiled, targets map[*gorgonia.Node]b
 		case supplied && targets[n]:
 			return errors.Errorf("%s is a source, so it cannot be updated", nodeName(n))
 		case supplied || !targets[n] && (a.sources[n] || n.Value() == nil):
-			s, err := newSource(n)
+			s, err := batch.NewSource(n)
 			if err != nil {
-				return err
+				return errors.Wrap(err, nodeName(n))
 			}
 			c.sources = append(c.sources, s)
 		case !targets[n]:

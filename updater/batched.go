@@ -2,7 +2,6 @@ package updater
 
 import (
 	"maps"
-	"reflect"
 	"slices"
 
 	"github.com/pkg/errors"
@@ -10,6 +9,7 @@ import (
 	"gorgonia.org/tensor"
 
 	"optimop/graphops"
+	"optimop/internal/batch"
 	"optimop/solvers"
 )
 
@@ -123,7 +123,7 @@ func (b *Batched) Observe(nodes ...*gorgonia.Node) error {
 	for _, n := range nodes {
 		name, ok := "", false
 		if n != nil {
-			name, ok = givenName(n)
+			name, ok = batch.GivenName(n)
 		}
 		if !ok {
 			return errors.Errorf("updater: observed nodes must have names; %s has none", nodeName(n))
@@ -152,13 +152,8 @@ func (b *Batched) Observed(name string) (gorgonia.Value, error) {
 }
 
 // find finds the model for a batch, or builds it, and lets go of what is too much.
-func (b *Batched) find(batch map[string]any) (*shaped, error) {
-	shapes := map[string]tensor.Shape{}
-	for name, data := range batch { // into another map
-		if shape, ok := dataShape(data); ok {
-			shapes[name] = shape
-		}
-	}
+func (b *Batched) find(data map[string]any) (*shaped, error) {
+	shapes := batch.Shapes(data)
 	i := slices.IndexFunc(b.models, func(m *shaped) bool { return m.fits(shapes) })
 	if i < 0 {
 		m, err := b.newModel(shapes)
@@ -181,21 +176,6 @@ func (b *Batched) find(batch map[string]any) (*shaped, error) {
 	return m, nil
 }
 
-// dataShape is the shape of what a batch has for a source.
-func dataShape(data any) (tensor.Shape, bool) {
-	if isNil(data) {
-		return nil, false
-	}
-	switch d := data.(type) {
-	case interface{ Shape() tensor.Shape }:
-		return d.Shape().Clone(), true
-	case string:
-		return nil, false
-	}
-	shape, err := shapeOf(reflect.ValueOf(data))
-	return shape, err == nil
-}
-
 func (m *shaped) fits(shapes map[string]tensor.Shape) bool {
 	for _, n := range m.Inputs() {
 		shape, ok := shapes[n.Name()]
@@ -208,7 +188,7 @@ func (m *shaped) fits(shapes map[string]tensor.Shape) bool {
 
 // newModel builds a model. Nothing is kept where that fails.
 func (b *Batched) newModel(shapes map[string]tensor.Shape) (*shaped, error) {
-	d, err := b.build(shapes)
+	d, err := batch.Build(b.build, shapes)
 	if err != nil {
 		return nil, errors.Wrapf(err, "updater: building the model for %v", shapes)
 	}
@@ -246,7 +226,7 @@ func (b *Batched) adopt(m *shaped) (map[string]gorgonia.Value, error) {
 		}
 	}
 	for i, n := range m.targets {
-		name, ok := givenName(n)
+		name, ok := batch.GivenName(n)
 		v := values[name]
 		switch {
 		case !ok:

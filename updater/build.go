@@ -52,8 +52,11 @@ func (u *Updater) label(n *gorgonia.Node) string {
 	if s == nil {
 		return ""
 	}
-	if u.custom.of(n) != nil {
+	switch {
+	case s.custom:
 		return "custom"
+	case s.overwrite:
+		return "overwritten"
 	}
 	rules, err := u.solver.RuleNames(s.opt.Solver)
 	if err != nil {
@@ -126,7 +129,7 @@ func (b *built) maximize() error {
 	squares := b.squares("")
 	var wrt gorgonia.Nodes
 	for i, v := range b.vars {
-		if b.grads[i].Raw != (Expr{}) && *b.u.of(v).MaximizeGradNorm != 0 {
+		if s := b.u.of(v); b.grads[i].Raw != (Expr{}) && !s.overwrite && *s.MaximizeGradNorm != 0 {
 			wrt = append(wrt, v)
 		}
 	}
@@ -152,7 +155,7 @@ func (b *built) maximize() error {
 	return nil
 }
 
-// squares are the squares of the gradients of the variables with a tag, or all, added in the order of the names.
+// squares are those of the gradients of the variables with a tag, or all that are not overwritten, added in the order of the names.
 func (b *built) squares(tag string) Expr {
 	order := make([]int, len(b.vars))
 	for i := range order {
@@ -161,7 +164,8 @@ func (b *built) squares(tag string) Expr {
 	slices.SortFunc(order, func(i, j int) int { return strings.Compare(b.u.of(b.vars[i]).name, b.u.of(b.vars[j]).name) })
 	sum := graphops.Const(0)
 	for _, i := range order {
-		if g := b.grads[i].Raw; g != (Expr{}) && (tag == "" || slices.Contains(b.u.of(b.vars[i]).Tags, tag)) {
+		s := b.u.of(b.vars[i])
+		if g := b.grads[i].Raw; g != (Expr{}) && !s.overwrite && (tag == "" || slices.Contains(s.Tags, tag)) {
 			sum = sum.Add(g.SumSquares())
 		}
 	}

@@ -25,5 +25,6 @@
 // each variable; optimizers.go makes the optimizers; pipeline.go is the rule that runs them all; build.go makes the optim op of it, with what
 // custom.go, skip.go and summaries.go add; updater.go, rate.go, finder.go, averages.go, lookup.go and file.go are what a program calls. Package
 // summary writes the summaries to files. Of the algorithms, algorithm.go is what all have in common, algorithm_compile.go makes the commit and
-// its machine, source.go takes the data of a batch; gradient_descent.go with gradient_descent_nodes.go, and batched.go, are on top of that.
+// its machine, source.go looks at the sources of a batch; gradient_descent.go with gradient_descent_nodes.go, and batched.go, are on top of that.
+// Package loop trains them, and monitors and stops the training.
 package updater

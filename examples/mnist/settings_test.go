@@ -40,9 +40,7 @@ func TestSampleConfigs(t *testing.T) {
 				defer tr.close()
 				var losses []float64
 				for range 3 {
-					line, err := tr.epoch(1, &progress{})
-					require.NoError(t, err)
-					losses = append(losses, line.TrainLoss)
+					losses = append(losses, oneEpoch(t, tr).TrainLoss)
 				}
 				require.Less(t, losses[2], 0.9*losses[0])
 				require.Len(t, tr.learners, 2)
@@ -232,9 +230,8 @@ func TestAveragedAccuracy(t *testing.T) {
 		require.NoError(t, err)
 		require.Nil(t, first.WeightsAccuracy, "nothing was trained yet")
 		var last epochResult
-		for epoch := range 2 {
-			last, err = tr.epoch(epoch+1, &progress{})
-			require.NoError(t, err)
+		for range 2 {
+			last = oneEpoch(t, tr)
 		}
 		plain, err := newTrainer(cfg, data)
 		require.NoError(t, err)

@@ -3,7 +3,6 @@ package main
 import (
 	"math"
 	"math/rand/v2"
-	"time"
 
 	"github.com/pkg/errors"
 	"gorgonia.org/gorgonia"
@@ -26,8 +25,9 @@ type trainer struct {
 	host   string
 	rate   float64 // at the first step
 	batch  int
-	steps  int // of the whole run
-	step   int // done so far
+	steps  int     // of the whole run
+	step   int     // done so far
+	loss   float64 // of the last step
 	order  []int
 	rng    *rand.Rand
 
@@ -72,41 +72,6 @@ func newTrainer(cfg config, data *dataset) (*trainer, error) {
 
 func (t *trainer) shuffle() {
 	t.rng.Shuffle(len(t.order), func(i, j int) { t.order[i], t.order[j] = t.order[j], t.order[i] })
-}
-
-// epoch trains on every image once, in a new order, and then measures the accuracy on the test images.
-func (t *trainer) epoch(number int, bar *progress) (epochResult, error) {
-	start := time.Now()
-	t.shuffle()
-	if err := t.startEpoch(); err != nil {
-		return epochResult{}, err
-	}
-	sum, images := 0.0, 0
-	for part := range batches(t.order, t.batch) {
-		loss, err := t.train(part)
-		if err != nil {
-			return epochResult{}, err
-		}
-		if finite(loss) {
-			sum += loss * float64(len(part)) // the last batch may be short: weigh each by its images
-			images += len(part)
-		}
-		bar.add(len(part))
-	}
-	n := float64(len(t.order))
-	seconds := time.Since(start).Seconds()
-	skipped, err := t.skipped(images)
-	if err != nil {
-		return epochResult{}, err
-	}
-	found, err := t.evaluate()
-	if err != nil {
-		return epochResult{}, err
-	}
-	return epochResult{
-		Epoch: number, TrainLoss: sum / float64(images), accuracies: found,
-		Seconds: seconds, ImagesPerSecond: n / seconds, SkippedSteps: skipped,
-	}, nil
 }
 
 // train makes one step and returns the batch's mean loss from before it.
