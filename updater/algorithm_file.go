@@ -5,6 +5,8 @@ import (
 
 	"github.com/pkg/errors"
 	"gorgonia.org/gorgonia"
+
+	"optimop/internal/batch"
 )
 
 // Snapshot copies all that the algorithm needs to go on elsewhere: the parameters and the other targets of updates, the step rule's slots,
@@ -121,7 +123,7 @@ func (a *GradientDescent) items() ([]item, error) {
 		}
 	}
 	for _, n := range targets {
-		name, ok := givenName(n)
+		name, ok := batch.GivenName(n)
 		if !ok {
 			return nil, errors.Errorf("%s has no name of its own: give it one with gorgonia.WithName", nodeName(n))
 		}

@@ -14,6 +14,7 @@ import (
 	"gorgonia.org/gorgonia"
 
 	"optimop/graphops"
+	"optimop/internal/batch"
 	"optimop/internal/safetensors"
 	"optimop/internal/saved"
 )
@@ -319,7 +320,7 @@ func (o loadOptions) loadVariables(s *Snapshot, vars gorgonia.Nodes) error {
 	for i, n := range vars {
 		name, ok := "", false
 		if n != nil {
-			name, ok = givenName(n)
+			name, ok = batch.GivenName(n)
 		}
 		switch {
 		case !ok || !n.IsVar():

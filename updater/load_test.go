@@ -20,7 +20,7 @@ import (
 )
 
 // practised is a small updater after some runs.
-func practised(t *testing.T, text string, n int) (*Updater, G.Nodes) {
+func practised(t testing.TB, text string, n int) (*Updater, G.Nodes) {
 	_, loss, w, b := model()
 	u := must(New(loss, G.Nodes{w, b}, config(t, text)))
 	runs(t, must(u.NewMachine()), n)
