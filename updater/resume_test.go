@@ -49,7 +49,10 @@ func resumeRules() map[string]solvers.Rule {
 		"accumulate": solvers.Accumulate(2, adam()),
 		"restrict":   solvers.Chain(solvers.Restrict(solvers.NewClipByNorm(1), "b"), adam()),
 		"base": solvers.WithBase(adam(), func(b *solvers.Base) {
-			b.UseEMA, b.EMAMomentum, b.GradientAccumulationSteps = true, .9, 2
+			b.UseEMA, b.EMAMomentum, b.GradientAccumulationSteps = true, .9, 3
+		}),
+		"strict": solvers.WithBase(adam(), func(b *solvers.Base) {
+			b.UseEMA, b.EMAMomentum, b.GradientAccumulationSteps, b.KerasStrict = true, .9, 3, true
 		}),
 		"nested": solvers.Lookahead(solvers.EMA(solvers.Chain(solvers.NewCentralizeGradients(), solvers.NewRAdam())),
 			func(o *solvers.LookaheadOptions) { o.SyncPeriod = 2 }),
@@ -63,6 +66,9 @@ func resumeCases(t testing.TB) (all []resumeCase) {
 		c := resumeCase{fmt.Sprintf("%s %v %d", name, dt, rows), dt, base, rows}
 		if c.cfg.Optimizer = rule; ema {
 			c.cfg.UseEMA, c.cfg.EMAMomentum = true, new(.9)
+		}
+		if name == "base" || name == "strict" { // they accumulate by themselves
+			c.cfg.AccumGradMultipleStep = 0
 		}
 		if key, ok := rule.(string); !ok { // it may have a decay of its own
 			c.cfg.WeightDecay = nil
