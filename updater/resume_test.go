@@ -1,6 +1,7 @@
 package updater
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"os"
@@ -205,8 +206,8 @@ func TestResumeElsewhere(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 	for i, c := range cases {
 		want, got := must(os.ReadFile(resumePath(dir, i, "whole"))), must(os.ReadFile(resumePath(dir, i, "resumed")))
-		require.Equal(t, string(want), string(got), c.name)
-		require.NotEqual(t, string(want), string(must(os.ReadFile(resumePath(dir, i, "interrupted")))), c.name)
+		require.True(t, bytes.Equal(want, got), c.name)
+		require.False(t, bytes.Equal(want, must(os.ReadFile(resumePath(dir, i, "interrupted")))), c.name)
 	}
 }
 
