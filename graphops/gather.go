@@ -184,7 +184,7 @@ func (o *scatterOp) Do(in ...gorgonia.Value) (out gorgonia.Value, err error) {
 	return r.Dense()
 }
 
-func (o *scatterOp) DiffWRT(n int) []bool {
+func (o *rowsOp) DiffWRT(n int) []bool {
 	d := make([]bool, n)
 	for i := 0; i < n; i += 2 {
 		d[i] = true
@@ -193,7 +193,7 @@ func (o *scatterOp) DiffWRT(n int) []bool {
 }
 
 // SymDiff looks the rows up in the gradient.
-func (o *scatterOp) SymDiff(in gorgonia.Nodes, _, grad *gorgonia.Node) (ds gorgonia.Nodes, err error) {
+func (o *rowsOp) SymDiff(in gorgonia.Nodes, _, grad *gorgonia.Node) (ds gorgonia.Nodes, err error) {
 	ds = make(gorgonia.Nodes, len(in))
 	for i := 0; i < len(in) && err == nil; i += 2 {
 		if ds[i], err = Gather(grad, in[i+1]); err == nil {

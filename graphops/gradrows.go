@@ -59,3 +59,11 @@ func IsRows(n *gorgonia.Node) bool {
 	_, ok := n.Op().(*rowsOp)
 	return ok
 }
+
+// RowsNode is the gradient of rows that an expression is, or nil of any other expression.
+func RowsNode(e Expr) *gorgonia.Node {
+	if e.x == nil || !IsRows(e.x.node) {
+		return nil
+	}
+	return e.x.node
+}

@@ -268,8 +268,8 @@ func (p *Plan) Run(values []gorgonia.Value) error {
 // bind finds the memory of a leaf's value.
 func (p *Plan) bind(i int, v gorgonia.Value) (err error) {
 	l := &p.want[i]
-	if r, ok := v.(*Rows); ok {
-		return p.bindRows(i, r)
+	if r, ok := v.(*Rows); ok && l.apart {
+		return r.fits(l.dt, l.shape)
 	}
 	if l.slot != nil && l.shows(v) {
 		p.arrays[i] = l.found

@@ -3,6 +3,7 @@ package graphops
 import (
 	"github.com/pkg/errors"
 	"gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
 
 	"optimop/graphops/internal/kernel"
 )
@@ -83,26 +84,31 @@ func (r *rowsPlan) compile(p *Plan) {
 	r.made = nil
 }
 
-// bindRows binds a gradient of rows. What reads it as a tensor gets that.
-func (p *Plan) bindRows(i int, r *Rows) error {
-	l := &p.want[i]
+// bindRows gives the whole tensor of a gradient of rows, in a copy.
+func (b *binding) bindRows(r *Rows, dt tensor.Dtype, shape tensor.Shape) (kernel.Array, error) {
+	b.memory = memory{}
+	if err := r.fits(dt, shape); err != nil {
+		return kernel.Array{}, err
+	}
+	typ := kernelType(dt)
+	if n := r.shape.TotalSize(); b.copied.Len != n || b.copied.Type != typ {
+		b.copied = newArray(typ, n)
+	}
+	kernel.Zero(b.copied)
+	return b.copied, r.addTo(b.copied)
+}
+
+// fits reports what keeps rows from being the value of a node.
+func (r *Rows) fits(dt tensor.Dtype, shape tensor.Shape) error {
 	switch {
 	case r == nil:
 		return errors.New("no value is bound")
-	case r.dt != l.dt:
-		return errors.Errorf("its value is %v, not %v", r.dt, l.dt)
-	case !r.shape.Eq(l.shape):
-		return errors.Errorf("its value has shape %v, not %v", r.shape, l.shape)
-	case l.apart:
-		return nil
+	case r.dt != dt:
+		return errors.Errorf("its value is %v, not %v", r.dt, dt)
+	case !r.shape.Eq(shape):
+		return errors.Errorf("its value has shape %v, not %v", r.shape, shape)
 	}
-	b := &p.bound[i]
-	if n := r.shape.TotalSize(); b.copied.Len != n || b.copied.Type != l.typ {
-		b.copied = newArray(l.typ, n)
-	}
-	kernel.Zero(b.copied)
-	p.arrays[i] = b.copied
-	return r.addTo(b.copied)
+	return nil
 }
 
 // begin finds the rows of this run and makes what the program reads.
