@@ -30,7 +30,10 @@ func Gather(table, indices *gorgonia.Node) (*gorgonia.Node, error) {
 	}
 	shape := slices.Concat(indices.Shape(), table.Shape()[1:])
 	kids := gorgonia.Nodes{table, indices}
-	o := &gatherOp{newOp("gather", kids, typeOf(dt, shape), shape), dt, table.Shape().Clone()}
+	o := &gatherOp{op: newOp("gather", kids, typeOf(dt, shape), shape), dt: dt, table: table.Shape().Clone()}
+	if look, _ := readersOf(table); len(look) > 0 {
+		o.before = look[0].before
+	}
 	return apply(o, &o.op, true, kids...)
 }
 
@@ -69,8 +72,9 @@ func areIndices(indices *gorgonia.Node) error {
 // gatherOp takes rows out of its first operand.
 type gatherOp struct {
 	op
-	dt    tensor.Dtype
-	table tensor.Shape
+	dt     tensor.Dtype
+	table  tensor.Shape
+	before []func(table gorgonia.Value, rows []int) error
 }
 
 func (o *gatherOp) Do(in ...gorgonia.Value) (out gorgonia.Value, err error) {
@@ -81,6 +85,11 @@ func (o *gatherOp) Do(in ...gorgonia.Value) (out gorgonia.Value, err error) {
 	}
 	if err := inRange(at, o.table[0]); err != nil {
 		return nil, err
+	}
+	for _, f := range o.before {
+		if err := f(in[0], at); err != nil {
+			return nil, err
+		}
 	}
 	var b binding
 	table, err := b.bind(in[0], o.dt, o.table)
@@ -201,4 +210,36 @@ func (o *rowsOp) SymDiff(in gorgonia.Nodes, _, grad *gorgonia.Node) (ds gorgonia
 		}
 	}
 	return ds, err
+}
+
+// BeforeGather calls f with the table and the indices before each lookup of rows of a table: of the Gather nodes that there are, and of
+// those that are made later. f may write to the rows. That something else on the graph reads the table is an error.
+func BeforeGather(table *gorgonia.Node, f func(table gorgonia.Value, rows []int) error) error {
+	look, other := readersOf(table)
+	if other != nil {
+		return errors.Errorf("graphops: %s is read by node %d (%v), which is no Gather, so what its rows have missed would not be seen; "+
+			"use graphops.Gather", nodeName(table), other.ID(), other.Op())
+	}
+	for _, o := range look {
+		o.before = append(o.before, f)
+	}
+	return nil
+}
+
+// readersOf finds the lookups of a table, and a node that reads it otherwise, if there is one.
+func readersOf(table *gorgonia.Node) (look []*gatherOp, other *gorgonia.Node) {
+	if table.Graph() == nil {
+		return nil, nil
+	}
+	for _, n := range table.Graph().AllNodes() {
+		if n.Op() == nil || ofCommit(n.Op()) || !children(n).Contains(table) {
+			continue
+		}
+		if o, ok := n.Op().(*gatherOp); ok {
+			look = append(look, o)
+		} else if other == nil {
+			other = n
+		}
+	}
+	return look, other
 }

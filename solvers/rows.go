@@ -82,6 +82,9 @@ func (r *rows) Apply(b *Builder, in []Step) ([]Step, error) {
 			b.sparse[s.Param.Node] = t
 		}
 	}
+	if b.mode == RowsCatchUp {
+		return b.catchUp(r.Rule, in)
+	}
 	out, err := b.Run(r.Rule, in)
 	if err != nil || b.mode != RowsSlots {
 		return out, err

@@ -42,8 +42,10 @@ func (b *build) use(r Rule) rowUse {
 		return useValues
 	}
 	switch b.mode {
-	case RowsDense, RowsDecay, RowsCatchUp:
+	case RowsDense, RowsDecay:
 		return useWhole
+	case RowsCatchUp:
+		return useRows
 	}
 	switch r.(type) {
 	case *ClipByValue, *ClipByNorm, *ClipByGlobalNorm, *FilterNotFinite, *Scale, *NormalizedSGD:

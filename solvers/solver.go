@@ -31,6 +31,7 @@ type Solver struct {
 	params   params
 	plans    []*stepPlan
 	batch    batch
+	arrears  map[string]*arrears // by parameter
 	warned   bool
 }
 
