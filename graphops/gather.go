@@ -215,13 +215,21 @@ func (o *rowsOp) SymDiff(in gorgonia.Nodes, _, grad *gorgonia.Node) (ds gorgonia
 // BeforeGather calls f with the table and the indices before each lookup of rows of a table: of the Gather nodes that there are, and of
 // those that are made later. f may write to the rows. That something else on the graph reads the table is an error.
 func BeforeGather(table *gorgonia.Node, f func(table gorgonia.Value, rows []int) error) error {
-	look, other := readersOf(table)
-	if other != nil {
-		return errors.Errorf("graphops: %s is read by node %d (%v), which is no Gather, so what its rows have missed would not be seen; "+
-			"use graphops.Gather", nodeName(table), other.ID(), other.Op())
+	if err := OnlyGathered(table); err != nil {
+		return err
 	}
+	look, _ := readersOf(table)
 	for _, o := range look {
 		o.before = append(o.before, f)
+	}
+	return nil
+}
+
+// OnlyGathered reports what on its graph reads a table otherwise than by Gather.
+func OnlyGathered(table *gorgonia.Node) error {
+	if _, other := readersOf(table); other != nil {
+		return errors.Errorf("graphops: %s is read by node %d (%v), which is no Gather, so it would not see what rows have missed; "+
+			"use graphops.Gather", nodeName(table), other.ID(), other.Op())
 	}
 	return nil
 }
@@ -231,8 +239,9 @@ func readersOf(table *gorgonia.Node) (look []*gatherOp, other *gorgonia.Node) {
 	if table.Graph() == nil {
 		return nil, nil
 	}
-	for _, n := range table.Graph().AllNodes() {
-		if n.Op() == nil || ofCommit(n.Op()) || !children(n).Contains(table) {
+	for it := table.Graph().To(table.ID()); it != nil && it.Next(); {
+		n := it.Node().(*gorgonia.Node)
+		if n.Op() == nil || ofCommit(n.Op()) {
 			continue
 		}
 		if o, ok := n.Op().(*gatherOp); ok {

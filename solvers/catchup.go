@@ -222,6 +222,20 @@ func (b *Builder) catchUp(r Rule, in []Step) ([]Step, error) {
 	return out, nil
 }
 
+// checkCatchUp refuses tables whose rows could not catch up before they are read.
+func (s *Solver) checkCatchUp(vars gorgonia.Nodes, looked []bool) error {
+	for _, r := range within[*rows](s.rule) {
+		for i, v := range vars {
+			if looked[i] && RowMode(r.Mode) == RowsCatchUp {
+				if err := graphops.OnlyGathered(v); err != nil {
+					return errors.Wrap(err, "solvers.RowsCatchUp")
+				}
+			}
+		}
+	}
+	return nil
+}
+
 // owed are the arrears of a parameter, which all updates of it share.
 func (b *Builder) owed(name string, shape tensor.Shape, m misses, slots []string) (*arrears, error) {
 	if a := b.s.arrears[name]; a != nil {

@@ -221,13 +221,16 @@ func (s *Solver) check(loss *gorgonia.Node, vars gorgonia.Nodes) (*naming, error
 	if err != nil {
 		return nil, err
 	}
-	rows := make([]bool, len(vars))
+	looked := make([]bool, len(vars))
 	if !s.expanded {
-		if rows, err = graphops.TryRows(loss, vars, graphops.AllowUnused()); err != nil {
+		if looked, err = graphops.TryRows(loss, vars, graphops.AllowUnused()); err != nil {
 			return nil, err
 		}
 	}
-	return s.checkVars(vars, used, rows)
+	if err := s.checkCatchUp(vars, looked); err != nil {
+		return nil, err
+	}
+	return s.checkVars(vars, used, looked)
 }
 
 // checkVars looks at all that does not concern the loss.

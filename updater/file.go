@@ -206,6 +206,9 @@ func (u *Updater) items() (items []item, err error) {
 	if why := u.solver.Store().Locked(); why != nil {
 		return nil, why
 	}
+	if err := u.solver.CatchUp(); err != nil {
+		return nil, err
+	}
 	seen := map[string]bool{}
 	add := func(it item) error {
 		if seen[it.name] {
