@@ -99,7 +99,7 @@ func (o *gatherOp) Do(in ...gorgonia.Value) (out gorgonia.Value, err error) {
 	out = o.newValue(o.dt)
 	m, err := memoryOf(out)
 	if err == nil {
-		takeRowsAt(m.Array, table, at)
+		kernel.Take(m.Array, table, at)
 	}
 	return out, err
 }

@@ -114,43 +114,6 @@ func addRows[T float32 | float64](sum, values []T, at []int, width int) {
 	}
 }
 
-// takeRowsAt makes row k of dst a copy of row at[k] of src.
-func takeRowsAt(dst, src kernel.Array, at []int) {
-	if len(at) == 0 {
-		return
-	}
-	width := dst.Len / len(at)
-	if src.Type == kernel.Float32 {
-		copyRows(kernel.Elements[float32](dst), kernel.Elements[float32](src), at, width, false)
-	} else {
-		copyRows(kernel.Elements[float64](dst), kernel.Elements[float64](src), at, width, false)
-	}
-}
-
-// putRows makes row at[k] of dst a copy of row k of src.
-func putRows(dst, src kernel.Array, at []int) {
-	if len(at) == 0 {
-		return
-	}
-	width := src.Len / len(at)
-	if src.Type == kernel.Float32 {
-		copyRows(kernel.Elements[float32](src), kernel.Elements[float32](dst), at, width, true)
-	} else {
-		copyRows(kernel.Elements[float64](src), kernel.Elements[float64](dst), at, width, true)
-	}
-}
-
-// copyRows copies rows at[k] of whole to rows k of some, or back.
-func copyRows[T float32 | float64](some, whole []T, at []int, width int, back bool) {
-	for k, i := range at {
-		to, from := some[k*width:][:width], whole[i*width:][:width]
-		if back {
-			to, from = from, to
-		}
-		copy(to, from)
-	}
-}
-
 // part is n elements of an array, from element lo on.
 func part(a kernel.Array, lo, n int) kernel.Array {
 	if a.Type == kernel.Float32 {

@@ -202,18 +202,22 @@ func (m *making) make(run *rowsRun, arrays []kernel.Array) {
 		at = run.rows.Indices
 	}
 	switch m.kind {
-	case takeValues:
-		kernel.Copy(to, run.values)
+	case takeValues: // which nothing writes
+		arrays[m.to] = run.values
 	case takeRows:
-		takeRowsAt(to, arrays[m.from], at)
+		kernel.Take(to, arrays[m.from], at)
 	case takeMerged:
+		if len(run.at) == len(run.to) { // no row is named twice
+			arrays[m.to] = arrays[m.from]
+			return
+		}
 		kernel.Zero(to)
 		sumRows(to, arrays[m.from], run.to)
 	case takeWhole:
 		sumRows(to, arrays[m.from], at)
 	case takeOverlay:
 		kernel.Copy(to, arrays[m.base])
-		putRows(to, arrays[m.from], at)
+		kernel.Put(to, arrays[m.from], at)
 	case takeMask:
 		fillRows(to, at, run.rows.width(), 1)
 	}
@@ -224,7 +228,7 @@ func (m *making) make(run *rowsRun, arrays []kernel.Array) {
 func (r *rowsPlan) write(p *Plan) {
 	for _, w := range r.writes {
 		if p.prog.Written(w.update) {
-			putRows(p.arrays[w.to], p.arrays[w.from], r.runs[w.run].at)
+			kernel.Put(p.arrays[w.to], p.arrays[w.from], r.runs[w.run].at)
 		}
 	}
 	for _, run := range r.runs {
