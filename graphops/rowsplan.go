@@ -35,6 +35,7 @@ func (l *lowering) number(updates []Update, conds []Expr, refuse []refusal) {
 			for _, s := range e.rows.told {
 				visit(s.x)
 			}
+			nodes = append(nodes, e.rows.deferred...)
 		}
 		for _, a := range e.args {
 			visit(a)
@@ -171,7 +172,7 @@ func (l *lowering) target(i int, u Update) int {
 		return l.node(u.Target)
 	}
 	r, k := l.p.rows, l.run(x.rows)
-	if x.rows.target == u.Target {
+	if x.rows.isDeferred(u.Target) {
 		r.runs[k].update = i
 	}
 	var at int
@@ -192,6 +193,13 @@ func (l *lowering) tell(b *kernel.Builder, memo map[*expr]int, stores []kernel.S
 	for _, run := range l.p.rows.runs {
 		if run.update < 0 {
 			continue
+		}
+		for _, n := range run.t.deferred {
+			e := run.t.Rows(Of(n))
+			if err := e.Err(); err != nil {
+				return nil, errors.Wrap(err, "graphops: Defer")
+			}
+			run.copies = append(run.copies, l.made(e.x))
 		}
 		for _, s := range run.t.told {
 			if err := s.Err(); err != nil {

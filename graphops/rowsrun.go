@@ -57,7 +57,9 @@ type rowsRun struct {
 	leaf   int   // of the gradient
 	apart  bool  // nothing reads the gradient as a tensor
 	update int   // of the target that Deferred is told of; negative: none
-	told   []int // arrays of scalars for it
+	copies []int // arrays for it: rows of the target and of slots
+	rowsOf []RowValues
+	told   []int // arrays of scalars
 	tell   []float64
 
 	rows   *Rows
@@ -142,11 +144,11 @@ func (r *rowsPlan) begin(p *Plan, values []gorgonia.Value) error {
 		if run.update < 0 {
 			continue
 		}
-		if err := run.t.missed.Before(values[p.targets[run.update]], run.at); err != nil {
+		if err := run.t.missed.Begin(values[p.targets[run.update]]); err != nil {
 			return err
 		}
 	}
-	for _, s := range r.stages {
+	for i, s := range r.stages {
 		if s.prog != nil {
 			s.prog.Resize(r.lengths)
 			if err := s.prog.Run(p.arrays[:s.prog.Arrays()], nil); err != nil {
@@ -156,9 +158,31 @@ func (r *rowsPlan) begin(p *Plan, values []gorgonia.Value) error {
 		for _, m := range s.makes {
 			m.make(r.runs[m.run], p.arrays)
 		}
+		if i == 0 { // in which rows are copied
+			r.catchUp(p)
+		}
 	}
 	p.prog.Resize(r.lengths)
 	return nil
+}
+
+// catchUp lets rows make up for what they missed.
+func (r *rowsPlan) catchUp(p *Plan) {
+	for _, run := range r.runs {
+		if run.update < 0 {
+			continue
+		}
+		run.rowsOf = run.rowsOf[:0]
+		for _, i := range run.copies {
+			if a := p.arrays[i]; a.Type == kernel.Float32 {
+				run.rowsOf = append(run.rowsOf, RowValues{F32: kernel.Elements[float32](a)})
+			} else {
+				run.rowsOf = append(run.rowsOf, RowValues{F64: kernel.Elements[float64](a)})
+			}
+		}
+		run.t.missed.Rows(run.at, run.rowsOf)
+		clear(run.rowsOf)
+	}
 }
 
 // apart refuses targets of which rows are written and that share memory with another target: the program, which looks for that, writes

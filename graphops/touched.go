@@ -17,12 +17,12 @@ import (
 // Reductions are over the elements that are there. An Update whose new value has the form of rows writes these rows of its target
 // and leaves the others alone: neither reads nor writes them. Expressions over rows cannot be expanded.
 type Touched struct {
-	grad   *gorgonia.Node
-	whole  *expr // the gradient as a tensor
-	picked map[picking]Expr
-	target *gorgonia.Node // that has misses
-	missed Deferred
-	told   []Expr
+	grad     *gorgonia.Node
+	whole    *expr // the gradient as a tensor
+	picked   map[picking]Expr
+	deferred gorgonia.Nodes // the target that has misses, and slots
+	missed   Deferred
+	told     []Expr
 }
 
 // rowForm is the form of an elementwise expression.
@@ -146,18 +146,30 @@ func (e Expr) Touched() (t *Touched, merged bool) {
 	return e.x.touched(), e.x.form == rowsForm
 }
 
-// Deferred is told of the rows of a run: it does what the others miss when their turn comes.
+// Deferred does what rows miss in runs that do not touch them, when their turn comes.
 type Deferred interface {
-	// Before comes before the run reads the given rows, each named once, of the value of the target and of slots. It may
-	// write these rows. An error fails the run.
-	Before(target gorgonia.Value, rows []int) error
+	// Begin comes with the value of the target at the beginning of a run. An error fails the run.
+	Begin(target gorgonia.Value) error
+	// Rows comes before the run computes anything, with copies of the given rows, each named once, of the target and of the slots, in the order
+	// of Defer. What it writes there the run goes on with.
+	Rows(rows []int, copies []RowValues)
 	// After comes after a run has written the rows. told are the values of the scalars of Defer in it.
 	After(rows []int, told []float64)
 }
 
+// RowValues are rows one after the other, as one of the two.
+type RowValues struct {
+	F32 []float32
+	F64 []float64
+}
+
 // Defer lets d know of every run of an update of target that has the form of rows, with the values of scalars.
-func (t *Touched) Defer(target *gorgonia.Node, d Deferred, scalars ...Expr) {
-	t.target, t.missed, t.told = target, d, scalars
+func (t *Touched) Defer(target *gorgonia.Node, slots gorgonia.Nodes, d Deferred, scalars ...Expr) {
+	t.deferred, t.missed, t.told = append(gorgonia.Nodes{target}, slots...), d, scalars
+}
+
+func (t *Touched) isDeferred(target *gorgonia.Node) bool {
+	return len(t.deferred) > 0 && t.deferred[0] == target
 }
 
 // Gradient is the node that Touch was given.

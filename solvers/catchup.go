@@ -54,19 +54,18 @@ func (s *Solver) CatchUpRows(param gorgonia.ValueGrad, rows []int) error {
 	return errors.Wrapf(a.Before(a.table, rows), "solvers: parameter %q", name)
 }
 
-// maxArrears is how many steps are remembered. After so many all rows catch up, at the cost of about two whole updates.
-const maxArrears = 4096
-
 // misses adds up what rows miss that have no gradient for some steps.
 type misses interface {
 	// slots are the names of the slots that it changes.
 	slots() []string
 	// reset forgets all steps.
 	reset()
-	// step adds a step, with the values of the scalars of the rule.
-	step(told []float64)
+	// step adds a step, with the values of the scalars of the rule. It reports whether it can remember no more.
+	step(told []float64) (full bool)
 	// apply lets elements of a row and of its slots make all steps but the first n.
 	apply(n int, w []float64, slots [][]float64)
+	// quick is apply in float32. It reports false, and has done nothing, where that is not precise enough.
+	quick(n int, w []float32, slots [][]float32) bool
 }
 
 // arrears are the steps that the rows of a table have missed. It is a graphops.Deferred.
@@ -74,43 +73,117 @@ type arrears struct {
 	misses misses
 	states []*graphops.State // of its slots
 	table  gorgonia.Value    // of the last run
-	last   []int             // by row: the steps it has made
+	last   []int32           // by row: the steps it has made
 	now    int               // steps since the last reset
-	w      []float64         // elements of a row
-	s      [][]float64
+
+	// scratch memory
+	w       []float64
+	buffers [][]float64
+	s       [][]float64
+	s32     [][]float32
+	whole   []graphops.RowValues
+	one     [1]int
+	made    []int32
 }
 
-// Before lets rows of a table catch up.
+// Before lets rows of a table catch up where they are.
 func (a *arrears) Before(table gorgonia.Value, rows []int) error {
 	if err := a.use(table); err != nil || a.now == 0 {
 		return err
 	}
-	t := a.table.(*tensor.Dense)
-	slots := make([]*tensor.Dense, 0, 2)
+	whole := append(a.whole[:0], rowValues(a.table))
 	for _, st := range a.states {
 		v, err := st.Value()
 		if err != nil {
 			return err
 		}
-		slots = append(slots, v.(*tensor.Dense))
+		whole = append(whole, rowValues(v))
 	}
+	a.whole = whole
+	n := len(a.w)
+	part := make([]graphops.RowValues, len(whole))
 	for _, r := range rows {
-		n := a.last[r]
-		if n == a.now {
-			continue
+		for i, v := range whole {
+			if v.F64 != nil {
+				part[i].F64 = v.F64[r*n:][:n]
+			} else {
+				part[i].F32 = v.F32[r*n:][:n]
+			}
 		}
-		a.last[r] = a.now
-		load(a.w, t, r)
-		for i, s := range slots {
-			load(a.s[i], s, r)
-		}
-		a.misses.apply(n, a.w, a.s)
-		store(t, r, a.w)
-		for i, s := range slots {
-			store(s, r, a.s[i])
-		}
+		a.one[0] = r
+		a.Rows(a.one[:], part)
+		a.last[r] = int32(a.now)
 	}
 	return nil
+}
+
+// rowValues are the elements of a dense tensor.
+func rowValues(v gorgonia.Value) graphops.RowValues {
+	d := v.(*tensor.Dense)
+	if d.Dtype() == tensor.Float64 {
+		return graphops.RowValues{F64: d.Float64s()}
+	}
+	return graphops.RowValues{F32: d.Float32s()}
+}
+
+// Begin implements graphops.Deferred.
+func (a *arrears) Begin(table gorgonia.Value) error { return a.use(table) }
+
+// Rows implements graphops.Deferred. That the rows have caught up counts once they are written.
+func (a *arrears) Rows(rows []int, copies []graphops.RowValues) {
+	if a.now == 0 {
+		return
+	}
+	n := len(a.w)
+	a.made = a.made[:0]
+	for _, r := range rows { // all at once, as each waits for memory
+		a.made = append(a.made, a.last[r])
+	}
+	for k, made := range a.made {
+		if int(made) == a.now {
+			continue
+		}
+		made := int(made)
+		if copies[0].F64 != nil {
+			for i, c := range copies[1:] {
+				a.s[i] = c.F64[k*n:][:n]
+			}
+			a.misses.apply(made, copies[0].F64[k*n:][:n], a.s)
+			continue
+		}
+		for i, c := range copies[1:] {
+			a.s32[i] = c.F32[k*n:][:n]
+		}
+		if w := copies[0].F32[k*n:][:n]; !a.misses.quick(made, w, a.s32) {
+			a.slow(made, w)
+		}
+	}
+}
+
+// slow is apply for a row of float32 and those of s32.
+func (a *arrears) slow(made int, w []float32) {
+	widen(a.w, w)
+	for i, s := range a.s32 {
+		a.s[i] = a.buffers[i]
+		widen(a.s[i], s)
+	}
+	a.misses.apply(made, a.w, a.s)
+	narrow(w, a.w)
+	for i, s := range a.s32 {
+		narrow(s, a.s[i])
+	}
+}
+
+func widen(to []float64, from []float32) {
+	for i, x := range from {
+		to[i] = float64(x)
+	}
+}
+
+func narrow(to []float32, from []float64) {
+	for i, x := range from {
+		to[i] = float32(x)
+	}
 }
 
 // use makes a tensor the table. What another one has missed it makes up for before.
@@ -133,13 +206,13 @@ func (a *arrears) use(table gorgonia.Value) error {
 
 // After adds the step that other rows have just made.
 func (a *arrears) After(rows []int, told []float64) {
-	a.misses.step(told)
+	full := a.misses.step(told)
 	a.now++
 	for _, r := range rows {
-		a.last[r] = a.now
+		a.last[r] = int32(a.now)
 	}
-	if a.now == maxArrears {
-		_ = a.settle() // whose table and slots the step has just used
+	if full { // at the cost of some whole updates, once in thousands of steps
+		_ = a.settle() // its errors are of tables and slots that the step could not have used
 	}
 }
 
@@ -159,30 +232,6 @@ func (a *arrears) settle() error {
 	a.now = 0
 	clear(a.last)
 	return nil
-}
-
-// load reads a row.
-func load(to []float64, from *tensor.Dense, row int) {
-	if from.Dtype() == tensor.Float64 {
-		copy(to, from.Float64s()[row*len(to):])
-		return
-	}
-	for i, x := range from.Float32s()[row*len(to):][:len(to)] {
-		to[i] = float64(x)
-	}
-}
-
-// store writes a row.
-func store(to *tensor.Dense, row int, from []float64) {
-	if to.Dtype() == tensor.Float64 {
-		copy(to.Float64s()[row*len(from):][:len(from)], from)
-		return
-	}
-	for i, x := range to.Float32s()[row*len(from):][:len(from)] {
-		if y := float32(from[i]); y != x {
-			to.Float32s()[row*len(from)+i] = y
-		}
-	}
 }
 
 // catchUp applies a rule to rows, and lets the others make up for the step later.
@@ -214,7 +263,15 @@ func (b *Builder) catchUp(r Rule, in []Step) ([]Step, error) {
 		if err != nil {
 			return nil, err
 		}
-		t.Defer(s.Param.Node, a, told...)
+		var nodes gorgonia.Nodes
+		for _, st := range a.states {
+			n, err := st.Node(b.g)
+			if err != nil {
+				return nil, err
+			}
+			nodes = append(nodes, n)
+		}
+		t.Defer(s.Param.Node, nodes, a, told...)
 		if err := graphops.BeforeGather(s.Param.Node, a.Before); err != nil {
 			return nil, err
 		}
@@ -242,14 +299,15 @@ func (b *Builder) owed(name string, shape tensor.Shape, m misses, slots []string
 		return a, nil
 	}
 	width := shape[1:].TotalSize()
-	a := &arrears{misses: m, last: make([]int, shape[0]), w: make([]float64, width)}
+	a := &arrears{misses: m, last: make([]int32, shape[0]), w: make([]float64, width)}
 	for _, slot := range slots {
 		st := b.store.Lookup(slot)
 		if st == nil {
 			return nil, errors.Errorf("there is no slot %q", slot)
 		}
-		a.states, a.s = append(a.states, st), append(a.s, make([]float64, width))
+		a.states, a.buffers = append(a.states, st), append(a.buffers, make([]float64, width))
 	}
+	a.s, a.s32 = slices.Clone(a.buffers), make([][]float32, len(slots))
 	if b.s.arrears == nil {
 		b.s.arrears = map[string]*arrears{}
 	}

@@ -1,6 +1,10 @@
 package solvers
 
-import "math"
+import (
+	"math"
+
+	"optimop/internal/rowmath"
+)
 
 // adamMisses are steps m ← β₁·m, v ← β₂·v, w ← d·w − a·m/(g·√v + ε). After k of them
 //
@@ -13,13 +17,18 @@ type adamMisses struct {
 	steps []adamStep
 	since []adamSum
 	live  int // the first whose sum still grows
+	later []momentsLater
 }
+
+// momentsLater are the products of d, β₁ and β₂ after a chapter was closed, which it is once the sums in it grow no more; e is for AdaBelief.
+type momentsLater struct{ d, m, v, e float64 }
 
 type adamStep struct{ d, a, g, eps, b1, b2 float64 }
 
 const (
 	adamTerms  = 9
 	adamBound  = 1. / 64 // of ε·z/(g·√V); to the power of adamTerms it is 2⁻⁵⁴
+	quickBound = 1. / 24 // the same with six terms, for float32
 	negligible = 1e-20   // what is left of m
 )
 
@@ -31,13 +40,19 @@ type adamSum struct {
 
 func (m *adamMisses) slots() []string { return []string{"m", "v"} }
 
-func (m *adamMisses) reset() { m.steps, m.since, m.live = m.steps[:0], m.since[:0], 0 }
+func (m *adamMisses) reset() {
+	m.steps, m.since, m.live, m.later = m.steps[:0], m.since[:0], 0, m.later[:0]
+}
 
-func (m *adamMisses) step(told []float64) {
+func (m *adamMisses) step(told []float64) (full bool) {
 	s := adamStep{told[0], told[1], told[2], told[3], told[4], told[5]}
 	m.steps = append(m.steps, s)
 	m.since = append(m.since, adamSum{d: 1, m: 1, v: 1})
-	for i := range m.since {
+	for c := range m.later {
+		l := &m.later[c]
+		*l = momentsLater{l.d * s.d, l.m * s.b1, l.v * s.b2, 0}
+	}
+	for i := len(m.later) * chapter; i < len(m.since); i++ {
 		r := &m.since[i]
 		r.d, r.m, r.v = r.d*s.d, r.m*s.b1, r.v*s.b2
 		if s.d != 1 {
@@ -60,10 +75,29 @@ func (m *adamMisses) step(told []float64) {
 			x *= -q
 		}
 	}
+	if m.live >= (len(m.later)+1)*chapter {
+		m.later = append(m.later, momentsLater{1, 1, 1, 0})
+	}
+	return len(m.since) == 256*chapter || len(m.since)-m.live > 16*chapter
+}
+
+// missed is the sum for a row that has made n steps.
+func (m *adamMisses) missed(n int) adamSum {
+	r := m.since[n]
+	if c := n / chapter; c < len(m.later) {
+		l := &m.later[c]
+		r.d, r.m, r.v = r.d*l.d, r.m*l.m, r.v*l.v
+		if l.d != 1 {
+			for k := range r.terms {
+				r.terms[k] *= l.d
+			}
+		}
+	}
+	return r
 }
 
 func (m *adamMisses) apply(n int, w []float64, slots [][]float64) {
-	r := &m.since[n]
+	r := m.missed(n)
 	ms, vs := slots[0], slots[1]
 	most := adamBound / r.worst // +Inf without ε
 	for i, v := range vs {
@@ -96,4 +130,13 @@ func (m *adamMisses) replay(n int, w, x, v float64) float64 {
 		}
 	}
 	return w
+}
+
+func (m *adamMisses) quick(n int, w []float32, slots [][]float32) bool {
+	r := m.missed(n)
+	c := rowmath.Decay{W: float32(r.d), M: float32(r.m), V: float32(r.v), Least: float32(r.worst * r.worst / (quickBound * quickBound))}
+	for k := range c.Terms {
+		c.Terms[k] = float32(r.terms[k])
+	}
+	return rowmath.Decayed(w, slots[0], slots[1], &c)
 }

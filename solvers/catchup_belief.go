@@ -13,6 +13,8 @@ type beliefMisses struct {
 	steps []beliefStep
 	since []beliefSum
 	live  int
+	later []momentsLater
+	sum   beliefSum // scratch memory
 	kappa float64
 	exact bool // the nodes are close enough
 	b1    float64
@@ -47,9 +49,11 @@ var chebyshev = func() (c struct{ y, weight [nodes]float64 }) {
 
 func (m *beliefMisses) slots() []string { return []string{"m", "s"} }
 
-func (m *beliefMisses) reset() { m.steps, m.since, m.live = m.steps[:0], m.since[:0], 0 }
+func (m *beliefMisses) reset() {
+	m.steps, m.since, m.live, m.later = m.steps[:0], m.since[:0], 0, m.later[:0]
+}
 
-func (m *beliefMisses) step(told []float64) {
+func (m *beliefMisses) step(told []float64) (full bool) {
 	s := beliefStep{told[0], told[1], told[2], told[3], told[4], told[5], told[6], told[7]}
 	if s.b1 != m.b1 || s.b2 != m.b2 {
 		m.b1, m.b2 = s.b1, s.b2
@@ -57,7 +61,11 @@ func (m *beliefMisses) step(told []float64) {
 	}
 	m.steps = append(m.steps, s)
 	m.since = append(m.since, beliefSum{d: 1, m: 1, v: 1, kappa: m.kappa, exact: m.exact})
-	for i := range m.since {
+	for c := range m.later {
+		l := &m.later[c]
+		*l = momentsLater{l.d * s.d, l.m * s.b1, l.v * s.b2, l.e*s.b2 + s.inner}
+	}
+	for i := len(m.later) * chapter; i < len(m.since); i++ {
 		r := &m.since[i]
 		r.d, r.m, r.v = r.d*s.d, r.m*s.b1, r.v*s.b2
 		r.c, r.e = r.c*s.b2+(1-s.b2)*r.m*r.m, r.e*s.b2+s.inner
@@ -77,6 +85,29 @@ func (m *beliefMisses) step(told []float64) {
 			r.add(s)
 		}
 	}
+	if m.live >= (len(m.later)+1)*chapter {
+		m.later = append(m.later, momentsLater{1, 1, 1, 0})
+	}
+	return len(m.since) == 64*chapter || len(m.since)-m.live > 16*chapter
+}
+
+// missed lets a sum make the steps after its chapter was closed.
+func (m *beliefMisses) missed(n int) *beliefSum {
+	r := &m.since[n]
+	if c := n / chapter; c < len(m.later) {
+		l := m.later[c]
+		m.sum = *r
+		r = &m.sum
+		r.d, r.m, r.v, r.c, r.e, r.p = r.d*l.d, r.m*l.m, r.v*l.v, r.c*l.v, r.e*l.v+l.e, r.p*l.d
+		if l.d != 1 {
+			for k := range r.at {
+				for q := range r.at[k] {
+					r.at[k][q] *= l.d
+				}
+			}
+		}
+	}
+	return r
 }
 
 // add adds a step at all nodes.
@@ -140,7 +171,7 @@ func barycentric(y float64) (w [nodes]float64, sum float64) {
 }
 
 func (m *beliefMisses) apply(n int, w []float64, slots [][]float64) {
-	r := &m.since[n]
+	r := m.missed(n)
 	ms, vs := slots[0], slots[1]
 	for i, v := range vs {
 		x := ms[i]
@@ -185,3 +216,5 @@ func (m *beliefMisses) replay(n int, w, x, v float64) float64 {
 	}
 	return w
 }
+
+func (m *beliefMisses) quick(int, []float32, [][]float32) bool { return false }
