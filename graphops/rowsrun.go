@@ -39,6 +39,7 @@ type making struct {
 	from     int // negative: nothing
 	base     int
 	leftover bool // the array may hold something, else it is zero
+	late     bool // it is made with others, for Deferred
 }
 
 // rowsBuffer is memory of the plan's own. Its length is that of a number for Resize, or n elements.
@@ -58,6 +59,7 @@ type rowsRun struct {
 	apart  bool  // nothing reads the gradient as a tensor
 	update int   // of the target that Deferred is told of; negative: none
 	copies []int // arrays for it: rows of the target and of slots
+	makes  []*making
 	rowsOf []RowValues
 	told   []int // arrays of scalars
 	tell   []float64
@@ -79,6 +81,13 @@ func (r *rowsPlan) compile(p *Plan) {
 	}
 	for _, run := range r.runs {
 		run.tell = make([]float64, len(run.told))
+		for _, i := range run.copies {
+			for _, m := range r.stages[0].makes {
+				if m.to == i {
+					m.late, run.makes = true, append(run.makes, m)
+				}
+			}
+		}
 		p.want[run.leaf].apart = run.apart
 		run.seen = make([]int, run.t.whole.shape[0])
 	}
@@ -156,7 +165,9 @@ func (r *rowsPlan) begin(p *Plan, values []gorgonia.Value) error {
 			}
 		}
 		for _, m := range s.makes {
-			m.make(r.runs[m.run], p.arrays)
+			if !m.late {
+				m.make(r.runs[m.run], p.arrays)
+			}
 		}
 		if i == 0 { // in which rows are copied
 			r.catchUp(p)
@@ -166,22 +177,33 @@ func (r *rowsPlan) begin(p *Plan, values []gorgonia.Value) error {
 	return nil
 }
 
-// catchUp lets rows make up for what they missed.
+// block is how many rows catch up at a time. Meanwhile the next ones are on their way from memory.
+const block = 32
+
+// catchUp copies rows and lets them make up for what they missed.
 func (r *rowsPlan) catchUp(p *Plan) {
 	for _, run := range r.runs {
 		if run.update < 0 {
 			continue
 		}
-		run.rowsOf = run.rowsOf[:0]
-		for _, i := range run.copies {
-			if a := p.arrays[i]; a.Type == kernel.Float32 {
-				run.rowsOf = append(run.rowsOf, RowValues{F32: kernel.Elements[float32](a)})
-			} else {
-				run.rowsOf = append(run.rowsOf, RowValues{F64: kernel.Elements[float64](a)})
+		for lo := 0; lo < len(run.at); lo += block {
+			at, next := run.at[lo:min(lo+block, len(run.at))], run.at[min(lo+block, len(run.at)):]
+			run.rowsOf = run.rowsOf[:0]
+			for _, m := range run.makes {
+				whole := p.arrays[m.from]
+				width := p.arrays[m.to].Len / len(run.at)
+				rows := part(p.arrays[m.to], lo*width, len(at)*width)
+				kernel.Take(rows, whole, at)
+				kernel.Fetch(whole, width, next[:min(block, len(next))])
+				if rows.Type == kernel.Float32 {
+					run.rowsOf = append(run.rowsOf, RowValues{F32: kernel.Elements[float32](rows)})
+				} else {
+					run.rowsOf = append(run.rowsOf, RowValues{F64: kernel.Elements[float64](rows)})
+				}
 			}
+			run.t.missed.Rows(at, run.rowsOf)
+			clear(run.rowsOf)
 		}
-		run.t.missed.Rows(run.at, run.rowsOf)
-		clear(run.rowsOf)
 	}
 }
 

@@ -150,8 +150,8 @@ func (e Expr) Touched() (t *Touched, merged bool) {
 type Deferred interface {
 	// Begin comes with the value of the target at the beginning of a run. An error fails the run.
 	Begin(target gorgonia.Value) error
-	// Rows comes before the run computes anything, with copies of the given rows, each named once, of the target and of the slots, in the order
-	// of Defer. What it writes there the run goes on with.
+	// Rows comes before the run computes anything, with copies of some of the rows, each named once, of the target and of the slots, in the
+	// order of Defer. What it writes there the run goes on with. It is called until all rows of the run had their turn.
 	Rows(rows []int, copies []RowValues)
 	// After comes after a run has written the rows. told are the values of the scalars of Defer in it.
 	After(rows []int, told []float64)

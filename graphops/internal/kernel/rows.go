@@ -32,3 +32,11 @@ func each(some, whole Array, at []int, back bool) {
 		copy(to, from)
 	}
 }
+
+// Fetch asks the memory for rows of a number of elements that will be copied soon.
+func Fetch(whole Array, width int, at []int) {
+	b, bytes := whole.bytes(), width*int(whole.Type.size())
+	for _, i := range at {
+		fetch(unsafe.Pointer(&b[i*bytes]), bytes)
+	}
+}
