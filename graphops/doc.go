@@ -7,7 +7,8 @@
 //   - CheckNumerics: nodes that fail a run where a value is not finite.
 //   - Generator, Dropout and Expr.TruncatedNormal: random numbers that are a function of a saved state, so that a run can be
 //     repeated, and training goes on after a restart as if it had never stopped.
-//   - NewMachine and NewEvalMachine: machines over just what training or evaluation needs.
+//   - NewMachine and NewEvalMachine: machines over just what training or evaluation needs; NewProfile times
+//     their operations.
 //
 // The rules of optimizers are in package solvers.
 package graphops

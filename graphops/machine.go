@@ -82,6 +82,7 @@ func subgraph(roots gorgonia.Nodes) (*gorgonia.ExprGraph, error) {
 type machine struct {
 	gorgonia.VM
 	commit *commitOp // nil: evaluation
+	nodes  gorgonia.Nodes
 	modes  []gorgonia.TrainModeOp
 	before []bool
 	ran    bool
@@ -89,7 +90,7 @@ type machine struct {
 
 func newMachine(sub *gorgonia.ExprGraph, commit *commitOp) (vm gorgonia.VM, err error) {
 	defer rescue(&err, "compiling the graph")
-	m := &machine{commit: commit}
+	m := &machine{commit: commit, nodes: sub.AllNodes()}
 	for _, n := range sub.AllNodes() {
 		if o, ok := n.Op().(gorgonia.TrainModeOp); ok {
 			m.modes = append(m.modes, o)

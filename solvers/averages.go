@@ -61,6 +61,9 @@ func (s *Solver) UseAverages(model ...gorgonia.ValueGrad) (restore func() error,
 
 // WithAverages runs something, such as an evaluation, between UseAverages and its end, also if it fails or panics.
 func (s *Solver) WithAverages(run func() error, model ...gorgonia.ValueGrad) (err error) {
+	if run == nil {
+		return errors.New("solvers: there is nothing to run with the averages: the function is nil")
+	}
 	restore, err := s.UseAverages(model...)
 	if err != nil {
 		return err
@@ -81,6 +84,23 @@ func (s *Solver) AssignAverages(model ...gorgonia.ValueGrad) error {
 		return err
 	}
 	return exchange(pairs)
+}
+
+// HasAverages reports whether one of the parameters has an average of its weights by now, so that UseAverages has something to put in.
+func (s *Solver) HasAverages(model ...gorgonia.ValueGrad) (bool, error) {
+	if err := s.Err(); err != nil {
+		return false, err
+	}
+	named, err := s.params.name(model)
+	if err != nil {
+		return false, err
+	}
+	for _, name := range named.names {
+		if average, err := s.averageOf(name); average != nil || err != nil {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }
 
 // averaged is a parameter with its average.
@@ -122,7 +142,8 @@ func (s *Solver) averages(model []gorgonia.ValueGrad) (pairs []averaged, err err
 		pairs = append(pairs, averaged{name: name, param: m, dst: dst, src: src})
 	}
 	if pairs == nil {
-		return nil, errors.New("solvers: none of the parameters has an average of its weights yet")
+		return nil, errors.New("solvers: none of the parameters has an average of its weights yet: " +
+			"that comes with steps of EMA, MovingAverage or SWA, or with the option use_ema")
 	}
 	return pairs, nil
 }

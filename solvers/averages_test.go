@@ -1,6 +1,7 @@
 package solvers
 
 import (
+	"bytes"
 	"errors"
 	"testing"
 
@@ -112,6 +113,20 @@ func TestUseAveragesIsSafe(t *testing.T) {
 	require.NoError(t, restore())
 	require.Error(t, s.Store().Locked())
 
+	// Meanwhile states can be saved and computed with, but not replaced.
+	state := must(s.Weights())
+	var file bytes.Buffer
+	require.NoError(t, s.Save(&file))
+	_, after, err := s.StatelessApply(state, []G.Value{d64(1, 1)}, []G.Value{d64(1, 2)})
+	require.NoError(t, err)
+	require.NotEqual(t, floats(state...), floats(after...))
+	const why = "the parameters hold averages of the weights"
+	require.ErrorContains(t, s.SetWeights(after), why)
+	require.ErrorContains(t, s.Load(&file), why)
+	require.ErrorContains(t, s.ApplyGradients([]Pair{{w, d64(1, 1)}}), why)
+	require.NoError(t, s.Build([]G.ValueGrad{w, vec("v", []float64{1}, nil)}))
+	require.Zero(t, differing(floats(state...), floats(must(s.Weights())[:len(state)]...)))
+
 	w.value = tensor.New(tensor.WithBacking([]float64{1, 2, 3}))
 	require.ErrorContains(t, again(), `parameter "w" is float64 of shape (3)`)
 	require.Error(t, s.Store().Locked(), "the weights are not back")
@@ -156,6 +171,40 @@ func TestUseAveragesRefuses(t *testing.T) {
 	require.NoError(t, s.Store().Locked())
 	_, err := (*Solver)(nil).UseAverages(a)
 	require.ErrorContains(t, err, "the solver is nil")
+	require.ErrorContains(t, s.WithAverages(nil, a), "the function is nil")
+	require.NoError(t, s.Store().Locked())
+}
+
+// HasAverages says so from the first average on, of any of the parameters, also while they are in.
+func TestHasAverages(t *testing.T) {
+	a, b := vec("a", []float64{1}, []float64{1}), vec("b", []float64{1}, []float64{1})
+	for name, c := range map[string]struct {
+		s     *Solver
+		steps int // without an average
+	}{
+		"ema":   {OptimizerMap(sgd(1), Route{"b", ema1(sgd(1), .5, 0)}), 0},
+		"swa":   {OptimizerMap(sgd(1), Route{"b", swa1(sgd(1), 2, 1)}), 2},
+		"base":  {OptimizerMap(sgd(1), Route{"b", WithBase(sgd(1), func(b *Base) { b.UseEMA = true })}), 0},
+		"none":  {WithBase(sgd(1), func(b *Base) { b.WeightDecay = .1 }), 3},
+		"plain": {sgd(1), 3},
+	} {
+		for step := range 3 {
+			require.NoError(t, c.s.Step([]G.ValueGrad{a, b}))
+			has := step >= c.steps
+			require.Equal(t, has, must(c.s.HasAverages(a, b)), name)
+			require.Equal(t, has, must(c.s.HasAverages(b)), name)
+			require.False(t, must(c.s.HasAverages(a)), name)
+			if !has {
+				continue
+			}
+			require.NoError(t, c.s.WithAverages(func() error { require.True(t, must(c.s.HasAverages(a, b)), name); return nil }, a, b))
+		}
+		require.False(t, must(c.s.HasAverages()), name)
+	}
+	for want, s := range map[string]*Solver{"the solver is nil": nil, "learning_rate is -1": ema1(sgd(-1), .5, 0), "parameter 1 is nil": sgd(1)} {
+		_, err := s.HasAverages(a, nil)
+		require.ErrorContains(t, err, want)
+	}
 }
 
 // AssignAverages is for good, and the averages stay what they are; a parameter of another rule, or of none, is left alone.

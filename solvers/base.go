@@ -1,6 +1,7 @@
 package solvers
 
 import (
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,6 +24,8 @@ import (
 // parameter without a gradient in the last run of a group keeps what it has accumulated, and nothing happens to its average.
 // Averages are of weights before the constraints; see EMA for what to do with them.
 //
+// A LossScaleFactor goes for all of Rule: those of Bases within are ignored.
+//
 // With KerasStrict these are as in Keras: in the runs that only accumulate the average is updated, weights are overwritten and
 // constraints applied, too; and what a parameter accumulated is lost unless it has a gradient in the last run. The average of a
 // parameter without a gradient still stays as it is.
@@ -42,7 +45,7 @@ type Base struct {
 	EMAOptions
 
 	// ExcludeFromWeightDecay are regular expressions, of which one has to be found in a parameter's short name, what follows
-	// its last "/": "bias", "^gamma$". ExcludedVariables are names in the solver. They are exempt from the decay of Rule, too. See
+	// its last "/", with or without the number of the second of that name: "bias", "^gamma$". ExcludedVariables are names in the solver. They are exempt from the decay of Rule, too. See
 	// Solver.ExcludeFromWeightDecay.
 	ExcludeFromWeightDecay, ExcludedVariables []string
 
@@ -91,6 +94,11 @@ func (r *Base) Validate() error {
 	if err := checkPatterns("overwrite_with_gradient", r.OverwriteWithGradient); err != nil {
 		return err
 	}
+	for i, c := range r.Constraints {
+		if name := optimizerIn(c); name != "" {
+			return errors.Errorf("constraints[%d] is no constraint but an optimizer, %s; it must be a Transformation, such as max_norm", i, name)
+		}
+	}
 	return r.EMAOptions.Validate()
 }
 
@@ -103,6 +111,30 @@ func within[R Rule](r Rule) (found []R) {
 		}
 	}
 	return found
+}
+
+// Bases are those that the solver's rule is made of, the outer before the inner.
+func (s *Solver) Bases() (all []*Base) {
+	if s.Err() != nil {
+		return nil
+	}
+	for _, info := range s.rules {
+		if b, ok := info.rule.(*Base); ok {
+			all = append(all, b)
+		}
+	}
+	return all
+}
+
+// optimizerIn names the first rule that is no Transformation, of those that a rule is made of. Functions may be anything.
+func optimizerIn(r Rule) string {
+	parts, _ := walk(r, nil)
+	for _, p := range parts {
+		if _, transforms := p.rule.(Transformation); !transforms && reflect.TypeOf(p.rule).Kind() != reflect.Func {
+			return p.name
+		}
+	}
+	return ""
 }
 
 // Rules implements Composite. The optimizer comes last: where hyperparameters of one name are looked for, its own counts, not an
@@ -118,9 +150,15 @@ func (*Base) Averages() {}
 func (r *Base) overwrites(p Param) bool { return fitsAny(r.OverwriteWithGradient, p.Name) }
 func (r *Base) ordinary(p Param) bool   { return !r.overwrites(p) }
 
+// ordinal is what the second parameter of a name has behind it in the solver.
+var ordinal = regexp.MustCompile(`#[0-9]+$`)
+
 // excludes reports whether a parameter has no weight decay.
 func (r *Base) excludes(name string) bool {
 	short := name[strings.LastIndexByte(name, '/')+1:]
-	return slices.Contains(r.ExcludedVariables, name) || len(r.ExcludeFromWeightDecay) > 0 &&
-		regexp.MustCompile(strings.Join(r.ExcludeFromWeightDecay, "|")).MatchString(short)
+	own := ordinal.ReplaceAllString(short, "")
+	return slices.Contains(r.ExcludedVariables, name) || slices.ContainsFunc(r.ExcludeFromWeightDecay, func(p string) bool {
+		e := regexp.MustCompile(p) // each by itself, as flags and quotes would reach into the next
+		return e.MatchString(short) || e.MatchString(own)
+	})
 }

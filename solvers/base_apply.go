@@ -15,6 +15,19 @@ func (r *Base) Apply(b *Builder, in []Step) ([]Step, error) {
 	if err != nil {
 		return nil, err
 	}
+	grads, err := r.unscaled(b, slices.DeleteFunc(b.Gradients(), func(s Step) bool { return r.overwrites(s.Param) }))
+	if err != nil {
+		return nil, err
+	}
+	apply := func() ([]Step, error) { return r.apply(b, in) }
+	if b.Uses("loss_scale_factor") {
+		return b.unscaledOnce(grads, apply)
+	}
+	return b.regarding(grads, apply)
+}
+
+// apply is what becomes of gradients without the scale of the loss.
+func (r *Base) apply(b *Builder, in []Step) (_ []Step, err error) {
 	all := func() ([]Step, error) { return r.split(b, in, r.train) }
 	if r.GradientAccumulationSteps == 0 {
 		return all()

@@ -48,10 +48,11 @@ func ExampleSolver_ExcludeFromWeightDecay() {
 }
 
 // The weight decay follows a schedule of its own.
-func ExampleWithBase() {
-	solver := solvers.WithBase(solvers.NewSGD())
-	if err := solver.Schedule("weight_decay", schedule.NewPiecewiseConstantDecay([]float64{0}, []float64{50, 0})); err != nil {
+func ExampleSolver_Schedule_weightDecay() {
+	solver := solvers.WithBase(solvers.NewSGD(func(s *solvers.SGD) { s.LearningRate = 0.5 }))
+	if err := solver.Schedule("weight_decay", schedule.NewLinear(1, 0, 2)); err != nil {
 		fmt.Println(err)
+		return
 	}
 	loss, vars := two()
 	train, err := solver.Minimize(loss, vars...)
@@ -65,16 +66,50 @@ func ExampleWithBase() {
 		return
 	}
 	for range 3 {
-		if err := vm.RunAll(); err != nil {
-			fmt.Println(err)
+		decay, err := solver.Get("weight_decay") // of the next run
+		if err == nil {
+			err = vm.RunAll()
 		}
-		vm.Reset()
-		fmt.Println(vars[0].Value())
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println("decay", decay, "kernel", vars[0].Value())
 	}
 	// Output:
-	// 1
-	// 1
-	// 1
+	// decay 1 kernel 1
+	// decay 0.5 kernel 0.75
+	// decay 0 kernel 0.75
+}
+
+// The arguments of Keras' base class, around any optimizer: here the mean of two gradients, clipped to a norm of 5, is one step.
+func ExampleWithBase() {
+	_, loss, w := quadratic()
+	solver := solvers.WithBase(solvers.NewSGD(func(s *solvers.SGD) { s.LearningRate = 0.1 }), func(b *solvers.Base) {
+		b.GradientAccumulationSteps, b.ClipNorm = 2, 5
+	})
+	train, err := solver.Minimize(loss, w)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	vm, err := graphops.NewMachine(train)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for range 4 {
+		if err := vm.RunAll(); err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Printf("%.3f\n", w.Value())
+	}
+	// Output:
+	// [1.000  2.000  3.000]
+	// [0.866  1.733  2.599]
+	// [0.866  1.733  2.599]
+	// [0.733  1.465  2.198]
 }
 
 // A scale of the loss that float32 cannot bear comes down by itself.

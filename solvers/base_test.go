@@ -202,6 +202,7 @@ func TestExcludeFromWeightDecay(t *testing.T) {
 		{[]string{""}, []string{"dense/kernel", "dense/bias", "norm_layer/gamma"}},
 		{[]string{"norm"}, nil},
 		{[]string{"^g", "bias"}, []string{"dense/bias", "norm_layer/gamma"}},
+		{[]string{"(?i)BIAS", "KERNEL", `\Qga`, "^x$"}, []string{"dense/bias", "norm_layer/gamma"}}, // each by itself
 	} {
 		s := decaying()
 		require.NoError(t, s.ExcludeFromWeightDecay([]string{"kernel"}, bias)) // replaced by the next
@@ -209,6 +210,14 @@ func TestExcludeFromWeightDecay(t *testing.T) {
 		require.Equal(t, c.want, train(s), "%q", c.names)
 		require.ErrorContains(t, s.ExcludeFromWeightDecay(nil), "before the first Step or Minimize")
 	}
+	g := G.NewGraph() // the second of a name, too
+	twins := G.Nodes{vector(g, "bias", 2), vector(g, "bias", 2, 2), vector(g, "bias2", 2)}
+	sums := must(G.Add(must(G.Sum(twins[0])), must(G.Add(must(G.Sum(twins[1])), must(G.Sum(twins[2]))))))
+	loss := must(G.Mul(sums, G.NewConstant(0.0)))
+	d := decaying()
+	require.NoError(t, d.ExcludeFromWeightDecay([]string{"^bias$"}))
+	fit(t, "fused", d, loss, twins, 1, nil)
+	require.Equal(t, []float64{2, 2, 2, 1.992}, floats(values(twins)...))
 	s := decaying()
 	require.NoError(t, s.ExcludeFromWeightDecay([]string{"^k"}, gamma))
 	require.Equal(t, []string{"dense/kernel", "norm_layer/gamma"}, train(s))

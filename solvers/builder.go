@@ -174,7 +174,8 @@ func spread(s Step, e Expr) Expr {
 }
 
 // Gradients are the steps that the solver's first rule gets: the gradients of all parameters that have one, whatever the rules
-// before this one made of them, and also of those that this one does not get.
+// before this one made of them, and also of those that this one does not get. Within a LossScale, or a Base with a LossScaleFactor,
+// they are divided by that scale; within a Base those that are new values (OverwriteWithGradient) are not among them.
 func (b *Builder) Gradients() []Step { return slices.Clone(b.grads) }
 
 // anyName reports whether a parameter that the solver has, or had before, is called so.

@@ -58,6 +58,14 @@ func (b *Builder) Adjusting(name string, f func(Expr) Expr, apply func() ([]Step
 	return apply()
 }
 
+// regarding runs rules for which Gradients are others: those without the scale of the loss.
+func (b *Builder) regarding(grads []Step, apply func() ([]Step, error)) ([]Step, error) {
+	before := b.grads
+	defer func() { b.grads = before }()
+	b.grads = grads
+	return apply()
+}
+
 // HyperOf is a hyperparameter of another rule of the solver, or of those that it is made of: the last of them that has one,
 // which is the optimizer itself. It is for wrappers, such as a decay by the learning rate of the rule within.
 func (b *Builder) HyperOf(r Rule, name string) Expr {

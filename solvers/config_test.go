@@ -40,7 +40,7 @@ func other(t *testing.T, s *Solver) {
 			case reflect.Bool:
 				try(!old.Bool())
 			case reflect.String:
-				for _, x := range []string{"direction", "simple"} {
+				for _, x := range []string{"direction", "simple", "fixed", "scheduled", "nuclear", "tanh"} {
 					if x != old.String() && try(x) {
 						return nil
 					}
@@ -101,8 +101,38 @@ func TestConfigOfTheRegistry(t *testing.T) {
 			again(t, s)
 			nested := Chain(NewClipByNorm(3), Accumulate(4, Chain(Restrict(s, "w0", "w1"), AccumulateMean(2, must(FromConfig(name, nil))))), s)
 			require.Equal(t, ruleNames(nested), ruleNames(again(t, nested)))
+			wrapped := scheduledAll(t, wrappedIn(s))
+			back := again(t, wrapped)
+			require.Equal(t, ruleNames(wrapped), ruleNames(back))
+			require.Len(t, back.schedule, len(wrapped.schedule))
 		})
 	}
+}
+
+// wrappedIn puts a rule into all wrappers, with options that are not the defaults.
+func wrappedIn(r Rule) *Solver {
+	slow := look(ema1(moving(swa1(r, 2, 3), func(m *MovingAverageOptions) { m.StartStep = 3 }), .5, 7), 5, .25)
+	both := MultiOptimizer(Part{OptimizerMap(slow, Route{"w.*", NewLion()}), []string{"w0", "b"}}, Part{NewAdam(), []string{"w1"}})
+	return dynamic(WithBase(both, all2, func(b *Base) { b.GradientAccumulationSteps, b.EMAOverwriteFrequency = 3, 2 }), 8, 3)
+}
+
+// scheduledAll lets every hyperparameter follow a schedule, of kinds in turn, whose value is always what the hyperparameter is.
+func scheduledAll(t *testing.T, s *Solver) *Solver {
+	for i, r := range s.rules {
+		for k, f := range r.fields {
+			v := *f.value
+			c := schedule.NewConstant(v)
+			sch := []schedule.Schedule{c, schedule.NewProduct(c, schedule.NewConstant(1)), schedule.NewSequential([]schedule.Schedule{c, c}, 3),
+				schedule.NewPiecewiseConstantDecay([]float64{2}, []float64{v, v}), schedule.NewCyclic(v, v, 5),
+				schedule.NewLinear(v, v, 9, func(l *schedule.Linear) { l.Begin = 3 })}[(i+k)%6]
+			if err := s.Schedule(r.name+"/"+f.name, sch); math.IsInf(v, 0) { // which no schedule can be
+				require.Error(t, err)
+			} else {
+				require.NoError(t, err)
+			}
+		}
+	}
+	return s
 }
 
 // register makes a rule known for the time of a test.
@@ -318,7 +348,7 @@ func TestBadConfigs(t *testing.T) {
 		`{"class": …}`:                    {"class": "sgd", "schedules": map[string]any{"lr": .1}},
 		"no schedule is called":           {"class": "sgd", "schedules": map[string]any{"lr": map[string]any{"class": "x"}}},
 		`no hyperparameter is called "b"`: {"class": "sgd", "schedules": map[string]any{"b": map[string]any{"class": "constant", "value": 1}}},
-		"a map[string]interface {}":       {"class": "sgd", "schedules": map[string]any{"lr": map[string]any{"class": loop}}},
+		"not an object":                   {"class": "sgd", "schedules": map[string]any{"lr": map[string]any{"class": loop}}},
 		"must be true or false":           {"class": "sgd", "expanded": 1},
 	} {
 		_, err := FromConfigMap(config)

@@ -6,7 +6,9 @@ import (
 	"maps"
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/pkg/errors"
 
@@ -76,19 +78,64 @@ func ruleFromMap(config map[string]any, depth int) (Rule, error) {
 	}
 	options := maps.Clone(config)
 	delete(options, keyClass)
-	r, _, err := newRule(name)
-	if err != nil {
-		return nil, err
+	r, _, err := configuredRule(name, options, depth)
+	return r, err
+}
+
+// configuredRule makes a rule of a class, with options of its own and of a Base around it. It is checked here, and not only where a
+// solver is made of it, so that the error can say which rule of a config is meant.
+func configuredRule(name string, options map[string]any, depth int) (r Rule, opts []Option, err error) {
+	if r, opts, err = newRule(name); err != nil {
+		return nil, nil, err
 	}
 	infos, err := ownOptions(r)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	r, options, err = based(name, r, infos, options, depth)
+	r, options, others, err := based(name, r, infos, options, depth)
 	if err == nil {
-		err = setOptions(name, infos, options, depth)
+		err = setOptions(name, infos, options, depth, others...)
 	}
-	return r, errors.Wrapf(err, "solvers: %s", name)
+	if err == nil {
+		err = checkHeld(name, infos[:1])
+	}
+	if err == nil {
+		err = checkRule(name, r)
+	}
+	return r, opts, errors.Wrapf(err, "solvers: %s", name)
+}
+
+// checkHeld looks for the rule that a class of ours holds.
+func checkHeld(class string, own []*ruleInfo) error {
+	if !slices.ContainsFunc(holders, func(h preset) bool { return fold(h.name) == fold(class) }) {
+		return nil
+	}
+	fields, err := optionsOf(own)
+	for _, f := range fields {
+		if err == nil && f.at.Type() == ruleType && f.at.IsNil() {
+			err = &OptionError{Option: f.known, Problem: `the rule is nil; it must be a name or {"class": …}`}
+		}
+	}
+	return err
+}
+
+// checkRule looks at a rule of a class, with all that it is made of.
+func checkRule(class string, r Rule) error {
+	parts, err := walk(r, nil)
+	for _, p := range parts {
+		if err == nil {
+			err = p.validate()
+		}
+	}
+	return without(without(err, "solvers: "), spelling.Fold(class)+": ")
+}
+
+// without is an error without a prefix, to stand within another.
+func without(err error, prefix string) error {
+	if err == nil {
+		return nil
+	}
+	return errors.New(strings.TrimPrefix(err.Error(), prefix))
 }
 
 // ownOptions are the rules whose fields a config sets by their bare names: those of a chain that a registered name stands for,
@@ -159,7 +206,11 @@ func decode(v any, want reflect.Type, depth int) (reflect.Value, error) {
 var notFinite = map[string]float64{"inf": math.Inf(1), "-inf": math.Inf(-1), "nan": math.NaN()}
 
 func mismatch(v any, want reflect.Type) error {
-	return errors.Errorf("want %s, not %s", article(want.String()), convert.Show(v))
+	hint := ""
+	if config, ok := v.(map[string]any); ok && config[keyClass] != nil && want.Kind() == reflect.Float64 {
+		hint = fmt.Sprintf(`: a schedule stands beside the options, under %q, or is set with Solver.Schedule`, keySchedules)
+	}
+	return errors.Errorf("want %s, not %s%s", article(want.String()), convert.Show(v), hint)
 }
 
 func canBeNil(t reflect.Type) bool {
@@ -184,7 +235,7 @@ func decodeRule(v any, depth int) (reflect.Value, error) {
 	default:
 		err = errors.Errorf(`want a rule, {"class": …}, not %s`, convert.Show(v))
 	}
-	return reflect.ValueOf(&r).Elem(), err
+	return reflect.ValueOf(&r).Elem(), without(err, "solvers: ")
 }
 
 // decodeNumber keeps integers exact that float64 does not have.

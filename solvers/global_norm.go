@@ -5,7 +5,7 @@ import "github.com/pkg/errors"
 // GlobalNorm says which norm a rule goes by: that of all the steps that it gets, unless an option says otherwise.
 type GlobalNorm struct {
 	// Raw is whether the norm is that of the gradients that the solver got, of all parameters, whatever the rules before and
-	// Restrict made of them; default false.
+	// Restrict made of them, but without the scale of the loss (see Builder.Gradients); default false.
 	Raw bool
 
 	// Over are the parameters that count, by name or pattern (see path.Match: "decoder/*"); default nil: all. One that no

@@ -1,6 +1,8 @@
 package solvers
 
 import (
+	"math"
+
 	"github.com/pkg/errors"
 	"gorgonia.org/gorgonia"
 
@@ -13,9 +15,9 @@ import (
 //	all gradients are finite: g ← g/scale and the step of Rule; after DynamicGrowthSteps such runs scale ← scale·GrowthFactor
 //	else: no step, and scale ← max(scale·BackoffFactor, MinScale)
 //
-// The growth steps are counted anew after each change. A run without a step writes nothing but scale and counters, nothing of the
-// rule within either. A loss_scale_factor of a Base within is ignored, and what its overwrite_with_gradient names is not divided.
-// The loss has to be multiplied by the scale: Solver.ScaleLoss does it.
+// The growth steps are counted anew after each change. The scale stays finite, and no smaller than float32 can be. A run without a
+// step writes nothing but scale and counters, nothing of the rule within either. A loss_scale_factor of a Base within is ignored, and
+// what its overwrite_with_gradient names is not divided. The loss has to be multiplied by the scale: Solver.ScaleLoss does it.
 //
 // Numbers scale: InitialScale at the start; step_counter and skipped, of all runs without a step: 0 at the start.
 type LossScale struct {
@@ -76,20 +78,30 @@ func (r *LossScale) Apply(b *Builder, in []Step) ([]Step, error) {
 	skipped.Set(finite.Select(skipped.Expr, skipped.Add(one)))
 
 	bases := within[*Base](r.Rule)
-	unscaled, err := b.Each(in, func(s Step) Expr {
+	divide := func(s Step) Expr {
 		for _, base := range bases {
 			if base.overwrites(s.Param) {
 				return s.Delta
 			}
 		}
 		return s.Delta.Div(scale.Expr)
-	})
+	}
+	unscaled, err := b.Each(in, divide)
+	if err != nil {
+		return nil, err
+	}
+	grads, err := b.Each(b.grads, divide)
 	if err != nil {
 		return nil, err
 	}
 	return b.When(finite, func() ([]Step, error) {
-		return b.Adjusting("loss_scale_factor", func(Expr) Expr { return one }, func() ([]Step, error) { return b.Run(r.Rule, unscaled) })
+		return b.unscaledOnce(grads, func() ([]Step, error) { return b.Run(r.Rule, unscaled) })
 	})
+}
+
+// unscaledOnce runs rules that get gradients without the scale of the loss, and do not divide them again.
+func (b *Builder) unscaledOnce(grads []Step, apply func() ([]Step, error)) ([]Step, error) {
+	return b.Adjusting("loss_scale_factor", func(Expr) Expr { return one }, func() ([]Step, error) { return b.regarding(grads, apply) })
 }
 
 // Next is what scale and step_counter become by a run, of which finite says whether all gradients were, for who keeps them by himself.
@@ -99,7 +111,8 @@ func (r *LossScale) Next(scale, counter, finite Expr) (nextScale, nextCounter Ex
 
 func (r *LossScale) next(scale, counter, finite, growth, backoff, least Expr) (nextScale, nextCounter Expr) {
 	grows := counter.Equal(graphops.Const(float64(r.DynamicGrowthSteps - 1)))
-	nextScale = finite.Select(grows.Select(scale.Mul(growth), scale), scale.Mul(backoff).Max(least))
+	grown, least := scale.Mul(growth), least.Max(graphops.Const(math.SmallestNonzeroFloat32))
+	nextScale = finite.Select(grows.And(grown.IsFinite()).Select(grown, scale), scale.Mul(backoff).Max(least))
 	return nextScale, finite.And(grows.Not()).Select(counter.Add(one), zero)
 }
 
@@ -140,7 +153,11 @@ func (s *Solver) LossScale() (float64, error) {
 		return 1, err
 	}
 	if _, ok := info.rule.(*Base); ok {
-		return s.Get(info.name + "/loss_scale_factor")
+		factor, err := s.Get(info.name + "/loss_scale_factor")
+		if factor == 0 { // none, at present
+			factor = 1
+		}
+		return factor, err
 	}
 	st := s.store.Lookup(info.name + "/scale")
 	if st == nil { // before the first step
@@ -167,8 +184,12 @@ func (s *Solver) scaler() (found *ruleInfo, err error) {
 			}
 		case *Base:
 			name := info.name + "/loss_scale_factor"
-			if ignored[r] || r.LossScaleFactor == 0 && s.bound[name] == nil && s.scheduled(name) == nil {
+			none := r.LossScaleFactor == 0 && s.bound[name] == nil && s.scheduled(name) == nil && s.store.Lookup(name) == nil // see Uses
+			if ignored[r] || none {
 				continue
+			}
+			for _, b := range within[*Base](r.Rule) {
+				ignored[b] = true
 			}
 		default:
 			continue

@@ -3,6 +3,7 @@ package solvers
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -42,6 +43,10 @@ func TestLossScaleNumbers(t *testing.T) {
 		}, long(1, 4), []float64{200, 100, 80, 80}, long(0, 4), nil},
 		"growth": {numbers(1, long(0, 8)...), func() *Solver { return dynamic(sgd(1), 2, 2) },
 			long(1, 8), []float64{2, 4, 4, 8, 8, 16, 16, 32}, nil, nil},
+		"no growth to infinity": {numbers(1, 0, 0, 0, infinite), func() *Solver { return dynamic(sgd(1), .75*math.MaxFloat64, 1) },
+			long(1, 4), append(long(.75*math.MaxFloat64, 3), .375*math.MaxFloat64), long(0, 4), nil},
+		"never 0": {numbers(1, nan, nan, nan, 0), func() *Solver { return dynamic(sgd(1), 2*math.SmallestNonzeroFloat32, 10) }, // 0 in float32 would make 0/0 of the last gradient
+			long(1, 4), long(math.SmallestNonzeroFloat32, 4), []float64{0, 0, 0, 1}, nil},
 		"other powers": {numbers(1, 0, infinite), func() *Solver {
 			return dynamic(sgd(1), 8, 1, func(l *LossScale) { l.GrowthFactor, l.BackoffFactor = 4, .25 })
 		}, long(1, 2), []float64{32, 8}, nil, nil},
@@ -78,6 +83,28 @@ func TestLossScaleIgnoresTheOneWithin(t *testing.T) {
 	p := &pair{"w", G.NewF64(1), G.NewF64(4)}
 	require.NoError(t, l.Step([]G.ValueGrad{p}))
 	require.Equal(t, []float64{.5}, floats(p.value))
+}
+
+// A factor that is set to 0, or scheduled to be, is none, and then those within still count for nothing.
+func TestLossScaleOfNone(t *testing.T) {
+	within := func() Rule { return WithBase(sgd(.5), func(b *Base) { b.LossScaleFactor = 8 }) }
+	set := WithBase(within(), func(b *Base) { b.LossScaleFactor = 4 })
+	follow := WithBase(within())
+	require.NoError(t, follow.Schedule("base/loss_scale_factor", schedule.NewPiecewiseConstantDecay([]float64{0}, []float64{4, 0})))
+	for _, s := range []*Solver{set, follow} {
+		w, loss := square(tensor.Float64)
+		vm := must(graphops.NewMachine(must(s.Minimize(must(s.ScaleLoss(loss)), w))))
+		require.Equal(t, 4., must(s.LossScale()))
+		require.NoError(t, vm.RunAll())
+		if s == set {
+			require.NoError(t, s.Set("base/loss_scale_factor", 0))
+		}
+		require.Equal(t, 1., must(s.LossScale()))
+		require.NoError(t, G.Let(w, 3.))
+		vm.Reset()
+		require.NoError(t, vm.RunAll())
+		require.Equal(t, 0., floats(w.Value())[0])
+	}
 }
 
 // square is the loss w² in a graph.
@@ -174,4 +201,79 @@ func TestScaleLossRefuses(t *testing.T) {
 	require.Equal(t, 16., must(s.LossScale()))
 	must(s.ScaleLoss(loss))
 	require.ErrorContains(t, s.Set("initial_scale", 32), "built without lossscale/initial_scale")
+}
+
+// Rules that go by the gradients as the solver got them get them without the scale, too, in every host: training is what it is
+// without one.
+func TestRawNormsWithoutTheScale(t *testing.T) {
+	g := [][][]float64{{{3, 0}, {4}}, {{.3, .4}, {0}}, {{-1, 1}, {7}}}
+	times := func(scale float64) (all [][][]float64) {
+		for _, step := range g {
+			var s [][]float64
+			for _, x := range step {
+				y := slices.Clone(x)
+				for i := range y {
+					y[i] *= scale
+				}
+				s = append(s, y)
+			}
+			all = append(all, s)
+		}
+		return all
+	}
+	w := [][]float64{{1, 2}, {3}}
+	clipped := func() *Solver { return Chain(NewClipByValue(2), clipGlobal(1, true), sgd(1)) }
+	clippedPart := func() *Solver { return Chain(Restrict(zeroGlobal(5.5, true), "w0"), sgd(1)) }
+	for name, inner := range map[string]func() *Solver{
+		"clip": clipped, "restricted": clippedPart,
+		"accumulated": func() *Solver { return AccumulateMean(2, clipped()) },
+		"in a base":   func() *Solver { return WithBase(clipped(), func(b *Base) { b.WeightDecay, b.LossScaleFactor = .5, 0 }) },
+		"in parts":    func() *Solver { return OptimizerMap(clipped(), Route{"w1", clippedPart()}) },
+	} {
+		want := hosts(t, gradients(w, g...), func(o ...Option) *Solver { return New(inner(), o...) }, len(g))
+		require.Equal(t, want[0], want[1], name)
+		for scaled, wrap := range map[string]func() *Solver{
+			"dynamic": func() *Solver { return dynamic(inner(), 1<<10, 2000) },
+			"static":  func() *Solver { return WithBase(inner(), func(b *Base) { b.LossScaleFactor = 1 << 10 }) },
+			"scheduled": func() *Solver {
+				s := WithBase(inner())
+				require.NoError(t, s.Schedule(s.rules[0].name+"/loss_scale_factor", schedule.NewConstant(1<<10)))
+				return s
+			},
+			"both": func() *Solver { // that within counts for nothing
+				return dynamic(WithBase(inner(), func(b *Base) { b.LossScaleFactor = 3 }), 1<<10, 2000)
+			},
+			"twice": func() *Solver {
+				return WithBase(WithBase(inner(), func(b *Base) { b.LossScaleFactor = 3 }), func(b *Base) { b.LossScaleFactor = 1 << 10 })
+			},
+		} {
+			got := hosts(t, gradients(w, times(1<<10)...), func(o ...Option) *Solver {
+				s := wrap()
+				s.expanded = len(o) > 0
+				return s
+			}, len(g))
+			require.Equal(t, want, got, "%s, %s", name, scaled)
+		}
+	}
+	// What is overwritten has no gradient that could count.
+	over := func() *Solver {
+		return dynamic(WithBase(clipped(), func(b *Base) { b.OverwriteWithGradient = []string{"w1"} }), 4, 2000)
+	}
+	for _, got := range hosts(t, gradients(w, [][]float64{{12, 16}, {100}}), func(...Option) *Solver { return over() }, 1) {
+		require.Equal(t, []float64{1 - 2./5, 2 - 2./5, 100}, got[0])
+	}
+}
+
+// A scale of the loss without parameters takes no part, and no names from the rules after it.
+func TestLossScaleWithoutParameters(t *testing.T) {
+	count := RuleFunc(func(b *Builder, in []Step) ([]Step, error) {
+		b.Count("step")
+		return in, nil
+	})
+	for _, nobody := range []Rule{dynamic(count, 2, 9), WithBase(count, func(b *Base) { b.LossScaleFactor = 2 })} {
+		s := OptimizerMap(count, Route{"nobody", nobody})
+		require.NoError(t, s.Step([]G.ValueGrad{&pair{"w", G.NewF64(1), G.NewF64(1)}}))
+		require.Equal(t, 1., remembered(t, s, "rulefunc#2/step")[0])
+		require.Nil(t, s.Store().Lookup("rulefunc/step"))
+	}
 }

@@ -2,9 +2,7 @@ package solvers
 
 import (
 	"bytes"
-	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -16,72 +14,6 @@ import (
 	"optimop/internal/safetensors"
 	"optimop/solvers/schedule"
 )
-
-// toy is a small model with gradients that depend on the step.
-func toy(dt tensor.Dtype) (model []G.ValueGrad, grads func(step int) []G.Value) {
-	shapes := [][]int{{3, 2}, {4}, {}, {4}}
-	for i, shape := range shapes {
-		x := make([]float64, tensor.Shape(shape).TotalSize())
-		for k := range x {
-			x[k] = float64(i+1) - .7*float64(k)
-		}
-		model = append(model, &pair{fmt.Sprint("w", i), value(dt, shape, x), nil})
-	}
-	return model, func(step int) (gs []G.Value) {
-		r := rand.New(rand.NewPCG(uint64(step), 7))
-		for _, shape := range shapes {
-			x := make([]float64, tensor.Shape(shape).TotalSize())
-			for k := range x {
-				x[k] = r.NormFloat64()
-			}
-			gs = append(gs, value(dt, shape, x))
-		}
-		return gs
-	}
-}
-
-func valuesOf(model []G.ValueGrad) (vs []G.Value) {
-	for _, m := range model {
-		vs = append(vs, m.Value())
-	}
-	return vs
-}
-
-func pairs(model []G.ValueGrad, grads []G.Value) (ps []Pair) {
-	for i, m := range model {
-		ps = append(ps, Pair{m, grads[i]})
-	}
-	return ps
-}
-
-// everyName runs a test for each registered name, and for compositions.
-func everyName(t *testing.T, f func(t *testing.T, dt tensor.Dtype, make func() *Solver)) {
-	all := map[string]func() *Solver{
-		"scheduled": func() *Solver {
-			s := Chain(NewClipByNorm(1), NewAdamW())
-			require.NoError(t, s.Schedule("adamw/learning_rate", schedule.NewNoam(8, 3)))
-			return s
-		},
-		"bound": func() *Solver {
-			s := NewSGD()
-			require.NoError(t, s.Bind("learning_rate", number(G.NewGraph(), "rate", .25)))
-			return s
-		},
-		"nested": func() *Solver {
-			return Chain(Accumulate(2, Chain(Restrict(NewMomentum(), "w1", "w2"), NewLion())), AccumulateMean(1, NewScale()))
-		},
-		"switched off": func() *Solver { return Chain(NewClipByValue(0), NewSGD(func(s *SGD) { s.LearningRate = 0 })) },
-	}
-	for _, name := range Names() {
-		all[name] = func() *Solver { return must(FromConfig(name, nil)) }
-	}
-	for _, name := range sortedKeys(map[string]any{"scheduled": 0, "bound": 0, "nested": 0, "switched off": 0}) {
-		t.Run(name, func(t *testing.T) { f(t, tensor.Float64, all[name]) })
-	}
-	for i, name := range Names() {
-		t.Run(name, func(t *testing.T) { f(t, []tensor.Dtype{tensor.Float32, tensor.Float64}[i%2], all[name]) })
-	}
-}
 
 // Any rule makes the same step statelessly, and the solver and all that it was given stay as they were.
 func TestStatelessIsStateful(t *testing.T) {
@@ -352,7 +284,7 @@ func TestAddVariables(t *testing.T) {
 	require.Equal(t, append([]float64{1}, first...), floats(must(average.Value()), must(noise.Value())))
 
 	zeros := graphops.Initializer{}
-	count := len(s.store.States())
+	count, fresh := len(s.store.States()), NewSGD()
 	for want, f := range map[string]func() error{
 		`already a variable "average"`: func() error { _, err := s.AddVariable("average", tensor.Float64, nil, zeros); return err },
 		"is no name":                   func() error { _, err := s.AddVariable(" /", tensor.Float64, nil, zeros); return err },
@@ -367,9 +299,13 @@ func TestAddVariables(t *testing.T) {
 			_, err := s.AddOptimizerVariables(model, []string{"a", "b", "c"}, zeros, zeros)
 			return err
 		},
-		`"w0/a" is no name`: func() error { _, err := s.AddOptimizerVariables(model, []string{"a", "a"}); return err },
-		`"w1/m" is no name`: func() error { _, err := s.AddOptimizerVariables(model, []string{"m"}); return err },
-		"is nil":            func() error { _, err := s.AddVariableFromReference(nil, "x", zeros); return err },
+		`"w0/a" is no name`:                           func() error { _, err := s.AddOptimizerVariables(model, []string{"a", "a"}); return err },
+		`"global_step" may be the solver's own`:       func() error { _, err := fresh.AddVariable("global_step", tensor.Float64, nil, zeros); return err },
+		`"sgd/learning_rate" may be the solver's own`: func() error { _, err := fresh.AddVariable("sgd/learning_rate", tensor.Float64, nil, zeros); return err },
+		`"w0/sgd/m" may be the solver's own`:          func() error { _, err := s.AddVariable("w0/sgd/m", tensor.Float64, nil, zeros); return err },
+		`"w0/sgd/v" is no name`:                       func() error { _, err := s.AddVariableFromReference(model[0], "sgd/v", zeros); return err },
+		`"w1/m" is no name`:                           func() error { _, err := s.AddOptimizerVariables(model, []string{"m"}); return err },
+		"is nil":                                      func() error { _, err := s.AddVariableFromReference(nil, "x", zeros); return err },
 	} {
 		require.ErrorContains(t, f(), want)
 		require.Len(t, s.store.States(), count)

@@ -50,19 +50,29 @@ type optimizerMap struct {
 }
 
 // Rules implements Composite: each rule once.
-func (m *optimizerMap) Rules() (all []Rule) {
+func (m *optimizerMap) Rules() []Rule {
 	if m.by {
 		return slices.Clone(m.chosen)
 	}
-	for _, r := range m.Routes {
-		if indexOf(all, r.Rule) < 0 {
-			all = append(all, r.Rule)
-		}
-	}
-	if indexOf(all, m.Fallback) < 0 {
-		all = append(all, m.Fallback)
-	}
+	all, _ := m.distinct()
 	return all
+}
+
+// distinct are the rules, each once, and which of them is that of each route and, last, of the fallback. Functions, which cannot be
+// compared, are rules of their own.
+func (m *optimizerMap) distinct() (all []Rule, of []int) {
+	add := func(r Rule) {
+		i := indexOf(all, r)
+		if i < 0 {
+			i, all = len(all), append(all, r)
+		}
+		of = append(of, i)
+	}
+	for _, r := range m.Routes {
+		add(r.Rule)
+	}
+	add(m.Fallback)
+	return all, of
 }
 
 func indexOf(rules []Rule, r Rule) int {
@@ -99,7 +109,7 @@ func (*optimizerMap) Transforms() {}
 func (m *optimizerMap) Apply(b *Builder, in []Step) ([]Step, error) {
 	of, rules := map[*gorgonia.Node]int{}, m.Rules()
 	for _, s := range in {
-		i, err := m.route(rules, s.Param)
+		i, err := m.route(s.Param)
 		if err != nil {
 			return nil, err
 		}
@@ -120,30 +130,31 @@ func (m *optimizerMap) Apply(b *Builder, in []Step) ([]Step, error) {
 }
 
 // route is the index of the rule of a parameter.
-func (m *optimizerMap) route(rules []Rule, p Param) (int, error) {
+func (m *optimizerMap) route(p Param) (int, error) {
 	if m.by {
 		i := m.choose(p)
-		if i < 0 || i >= len(rules) {
-			return 0, errors.Errorf("solvers: OptimizerBy: rule %d was chosen for %q; there are %d", i, p.Name, len(rules))
+		if i < 0 || i >= len(m.chosen) {
+			return 0, errors.Errorf("solvers: OptimizerBy: rule %d was chosen for %q; there are %d", i, p.Name, len(m.chosen))
 		}
 		return i, nil
 	}
-	var hits []Route
-	for _, r := range m.Routes {
+	_, of := m.distinct()
+	var hits []int
+	for i, r := range m.Routes {
 		if r.Pattern == p.Name {
-			return indexOf(rules, r.Rule), nil
+			return of[i], nil
 		}
 		if e, err := entire(r.Pattern); err == nil && e.MatchString(p.Name) {
-			hits = append(hits, r)
+			hits = append(hits, i)
 		}
 	}
 	switch len(hits) {
 	case 0:
-		return indexOf(rules, m.Fallback), nil
+		return of[len(m.Routes)], nil
 	case 1:
-		return indexOf(rules, hits[0].Rule), nil
+		return of[hits[0]], nil
 	}
-	return 0, errors.Errorf("solvers: OptimizerMap: %q and %q both match parameter %q", hits[0].Pattern, hits[1].Pattern, p.Name)
+	return 0, errors.Errorf("solvers: OptimizerMap: %q and %q both match parameter %q", m.Routes[hits[0]].Pattern, m.Routes[hits[1]].Pattern, p.Name)
 }
 
 // entire is a pattern for whole names.

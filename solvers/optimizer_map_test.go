@@ -102,6 +102,20 @@ func TestRoutes(t *testing.T) {
 	require.ErrorContains(t, OptimizerBy(func(Param) int { panic("oh") }, a).Step(w), "oh")
 }
 
+// Functions are rules like any.
+func TestOptimizerMapOfFunctions(t *testing.T) {
+	times := func(x float64) Rule {
+		return RuleFunc(func(b *Builder, in []Step) ([]Step, error) {
+			return b.Each(in, func(s Step) Expr { return s.Delta.Mul(graphops.Const(x)) })
+		})
+	}
+	everyHost(t, scalars(1, "a", "b", "c"), func() *Solver { return OptimizerMap(times(2), Route{"a", times(3)}, Route{"c", sgd(4)}) }, 2,
+		func(what string, tol float64, _ *Solver, step int, params []G.Value) {
+			n := float64(step)
+			require.InDeltaSlice(t, []float64{1 - 3*n, 2 - 2*n, 3 - 4*n}, floats(params...), tol, what)
+		})
+}
+
 // Every child counts its own steps: none without parameters, and none in a step without theirs. One object is one child.
 func TestOptimizerMapCounts(t *testing.T) {
 	shared := counting(.1)

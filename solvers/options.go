@@ -58,7 +58,8 @@ func optionsOf(rules []*ruleInfo) (fields []option, err error) {
 
 // setOptions sets fields of rules by name, as they stand in a config. Names are compared without case, - and _, after
 // optionNames of the optimizer. Of several rules that have one the last gets it, which is the optimizer itself; "adam/epsilon" means one rule's.
-func setOptions(optimizer string, rules []*ruleInfo, options map[string]any, depth int) error {
+// Others are names that options could have had, for who misspelt one.
+func setOptions(optimizer string, rules []*ruleInfo, options map[string]any, depth int, others ...string) error {
 	fields, err := optionsOf(rules)
 	if err != nil {
 		return err
@@ -67,6 +68,7 @@ func setOptions(optimizer string, rules []*ruleInfo, options map[string]any, dep
 	for _, f := range fields {
 		known = append(known, f.known)
 	}
+	known = append(known, others...)
 	from := map[*option]string{}
 	set := func(key, name string, value any) error {
 		f := findOption(fields, fold(optimizer), name)

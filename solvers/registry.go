@@ -119,23 +119,11 @@ func Optimizers() []string {
 // are numbers, truth values, strings and lists as JSON has them. An unknown name or option is an error with a suggestion. The
 // options "use_locking" (true or false) and "name" (a string) of TensorFlow's optimizers are accepted and mean nothing here.
 func FromConfig(name string, options map[string]any, opts ...Option) (_ *Solver, err error) {
-	r, own, err := newRule(name)
+	r, own, err := configuredRule(name, options, 0)
 	if err != nil {
 		return nil, err
 	}
-	opts = append(own, opts...)
-	infos, err := ownOptions(r)
-	if err != nil {
-		return nil, err
-	}
-	r, options, err = based(name, r, infos, options, 0)
-	if err == nil {
-		err = setOptions(name, infos, options, 0)
-	}
-	if err != nil {
-		return nil, errors.Wrapf(err, "solvers: %s", name)
-	}
-	s := New(r, opts...)
+	s := New(r, append(own, opts...)...)
 	if s.err != nil {
 		return nil, s.err
 	}

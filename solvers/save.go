@@ -42,7 +42,7 @@ func (s *Solver) Save(w io.Writer) error {
 }
 
 // Load reads what Save wrote, into the same variables: Build makes them first. All that is missing, unexpected, of another
-// dtype or shape, or illegal is listed in one error, and then nothing is changed.
+// dtype or shape, or illegal is listed in one error, and then nothing is changed. See SetWeights.
 func (s *Solver) Load(r io.Reader) error {
 	if err := s.CatchUp(); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package solvers
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -52,9 +53,13 @@ func (s *Solver) Weights() (values []gorgonia.Value, err error) {
 
 // SetWeights gives Variables other values, which are copied: one for each, of its dtype and shape, in their order. Another
 // number of them, a value that does not fit, or that is illegal for a counter or a learning rate, is an error, and then
-// nothing is changed. Before Build there is nothing to set.
+// nothing is changed. Before Build there is nothing to set, and between UseAverages and its end, after which the weights of before come
+// back, it is an error.
 func (s *Solver) SetWeights(values []gorgonia.Value) error {
 	vars, err := s.accept(values)
+	if err == nil {
+		err = s.store.Locked()
+	}
 	if err != nil {
 		return err
 	}
@@ -87,7 +92,8 @@ func (s *Solver) accept(values []gorgonia.Value) ([]*graphops.State, error) {
 }
 
 // AddVariable makes a variable of the solver's, which is saved and reset with the others: float32 or float64, of any shape,
-// with any first values. A name that something else has is an error. For those of a rule, see Builder.Slot and
+// with any first values. A name that something else has, or that is of the form of the solver's own (global_step, adam/step, w/adam/m),
+// is an error. For those of a rule, see Builder.Slot and
 // Builder.Variable.
 func (s *Solver) AddVariable(name string, dt tensor.Dtype, shape tensor.Shape, first graphops.Initializer) (*graphops.State, error) {
 	return s.variable(name, "", dt, shape, first)
@@ -103,7 +109,16 @@ func (s *Solver) variable(name, param string, dt tensor.Dtype, shape tensor.Shap
 	if s.store.Lookup(name) != nil {
 		return nil, errors.Errorf("solvers: there is already a variable %q", name)
 	}
+	if s.reserved(name) {
+		return nil, errors.Errorf("solvers: a variable %q may be the solver's own: take another name", name)
+	}
 	return s.store.Variable(name, param, dt, shape, first)
+}
+
+// reserved reports whether a name is one that the solver or one of its rules may give to a state.
+func (s *Solver) reserved(name string) bool {
+	parts := strings.Split(name, "/")
+	return name == globalStep || len(parts) > 1 && slices.ContainsFunc(s.rules, func(r *ruleInfo) bool { return r.name == parts[len(parts)-2] })
 }
 
 // AddVariableFromReference is AddVariable for one of the model's parameters, of its dtype and shape. Its name is
@@ -139,7 +154,7 @@ func (s *Solver) AddOptimizerVariables(model []gorgonia.ValueGrad, names []strin
 	for _, param := range params {
 		for _, name := range names {
 			full := param + "/" + name
-			if seen[full] || s.store.Lookup(full) != nil || strings.Trim(name, "/ ") == "" {
+			if seen[full] || s.store.Lookup(full) != nil || s.reserved(full) || strings.Trim(name, "/ ") == "" {
 				return nil, errors.Errorf("solvers: %q is no name of a new variable", full)
 			}
 			seen[full] = true

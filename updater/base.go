@@ -1,13 +1,11 @@
 package updater
 
 import (
-	"encoding/json"
-	"fmt"
 	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/pkg/errors"
 
@@ -59,41 +57,30 @@ func (c Config) given(s VarOptions) given {
 func (g given) empty() bool { return len(g.defaults)+len(g.settings) == 0 }
 
 // key tells them apart.
-func (g given) key() string {
-	text, err := json.Marshal([]any{g.defaults, g.settings})
-	if err != nil {
-		return fmt.Sprintf("%v", g) // fmt sorts maps, too
-	}
-	return string(text)
-}
+func (g given) key() string { return textOf([]any{g.defaults, g.settings}, identity) }
 
 // besides are options that an optimizer could have, but cannot do by itself.
 var besides = map[string]bool{"lossscalefactor": true, "overwritewithgradient": true}
 
-// alone checks that an optimizer does not do by itself what the settings of its variables do, too.
-func (c Config) alone(o *optimizer, s VarOptions) error {
-	rules, err := o.Solver.RuleNames(o.Solver)
+// alone checks that a choice of optimizer does not do by itself what the settings of its variables do, too.
+func (c Config) alone(choice any, s VarOptions, at string) error {
+	n, clips := max(valueOf(s.AccumGradMultipleStep), valueOf(s.GradientAccumulationSteps)), s.clips(at+": ", true)
+	if n < 2 && clips == nil {
+		return nil
+	}
+	own, err := c.optimizer(choice, given{}, at) // without what it gets
 	if err != nil {
 		return err
 	}
-	clips := false
-	for _, r := range rules {
-		if kind, _, _ := strings.Cut(r, "#"); kind != "base" {
-			continue
-		}
-		for _, bound := range []string{"clip_norm", "global_clip_norm", "clip_value"} {
-			v, err := o.Solver.Get(r + "/" + bound)
-			clips = clips || err == nil && v != 0
+	for _, b := range own.Solver.Bases() {
+		switch {
+		case n > 1 && b.GradientAccumulationSteps > 0:
+			return errors.Errorf("%s: gradient_accumulation_steps: the optimizer accumulates by itself, and what it gets is of %d runs", at, n)
+		case b.ClipNorm != 0 || b.GlobalClipNorm != 0 || b.ClipValue != 0:
+			return clips
 		}
 	}
-	if c.KerasStrict { // its clips are of the settings
-		s.ClipNorm, s.GlobalClipNorm, s.ClipValue = nil, nil, nil
-	}
-	n := max(valueOf(s.AccumGradMultipleStep), valueOf(s.GradientAccumulationSteps))
-	if n > 1 && !c.KerasStrict && mentions(s.Optimizer, "gradient_accumulation_steps") {
-		return errors.Errorf("gradient_accumulation_steps: the optimizer accumulates by itself, and what it gets is of %d runs", n)
-	}
-	return s.clips("", clips)
+	return nil
 }
 
 // over completes an optimizer's own map.
@@ -101,8 +88,8 @@ func (g given) over(own map[string]any) map[string]any {
 	out := maps.Clone(own)
 	find := func(key string) string {
 		for _, k := range slices.Sorted(maps.Keys(own)) {
-			if spelling.Fold(k) == spelling.Fold(key) {
-				return k
+			if name := path.Base(spelling.Fold(k)); name == spelling.Fold(key) || name == "weightdecayrate" && key == "weight_decay" {
+				return k // also one rule's, "adamw/weight_decay", or that of another library
 			}
 		}
 		return ""
@@ -237,13 +224,18 @@ func (c Config) checkBase() error {
 	return nil
 }
 
-// mentions reports whether the map of an optimizer has an option.
-func mentions(choice any, option string) bool {
-	own, _ := choice.(map[string]any)
-	for key := range own { // any order
-		if spelling.Fold(key) == spelling.Fold(option) {
-			return true
+// mentions reports whether the map of an optimizer, or of a rule within, has an option, by itself or as one of a rule ("adam/epsilon").
+func mentions(choice any, options ...string) bool {
+	switch x := choice.(type) {
+	case map[string]any:
+		for key, v := range x { // any order
+			name := path.Base(spelling.Fold(key))
+			if slices.ContainsFunc(options, func(o string) bool { return spelling.Fold(o) == name }) || name != "constraints" && mentions(v, options...) {
+				return true
+			}
 		}
+	case []any:
+		return slices.ContainsFunc(x, func(v any) bool { return mentions(v, options...) })
 	}
 	return false
 }

@@ -52,8 +52,11 @@ func (u *Updater) label(n *gorgonia.Node) string {
 	if s == nil {
 		return ""
 	}
-	if u.custom.of(n) != nil {
+	switch {
+	case s.custom:
 		return "custom"
+	case s.overwrite:
+		return "overwritten"
 	}
 	rules, err := u.solver.RuleNames(s.opt.Solver)
 	if err != nil {
@@ -123,18 +126,10 @@ func (b *built) add(v *gorgonia.Node, g Expr) {
 
 // maximize adds −f times the gradient of the global norm.
 func (b *built) maximize() error {
-	var squares Expr
+	squares := b.squares("")
 	var wrt gorgonia.Nodes
 	for i, v := range b.vars {
-		g := b.grads[i].Raw
-		if g == (Expr{}) {
-			continue
-		}
-		if squares == (Expr{}) {
-			squares = graphops.Const(0)
-		}
-		squares = squares.Add(g.SumSquares())
-		if *b.u.of(v).MaximizeGradNorm != 0 {
+		if s := b.u.of(v); b.grads[i].Raw != (Expr{}) && !s.overwrite && *s.MaximizeGradNorm != 0 {
 			wrt = append(wrt, v)
 		}
 	}
@@ -158,6 +153,23 @@ func (b *built) maximize() error {
 		}
 	}
 	return nil
+}
+
+// squares are those of the gradients of the variables with a tag, or all that are not overwritten, added in the order of the names.
+func (b *built) squares(tag string) Expr {
+	order := make([]int, len(b.vars))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(i, j int) int { return strings.Compare(b.u.of(b.vars[i]).name, b.u.of(b.vars[j]).name) })
+	sum := graphops.Const(0)
+	for _, i := range order {
+		s := b.u.of(b.vars[i])
+		if g := b.grads[i].Raw; g != (Expr{}) && !s.overwrite && (tag == "" || slices.Contains(s.Tags, tag)) {
+			sum = sum.Add(g.SumSquares())
+		}
+	}
+	return sum
 }
 
 // compose applies the rules.

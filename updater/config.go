@@ -137,7 +137,8 @@ type Config struct {
 	SummaryInterval int `json:"summary_interval"`
 
 	// DebugAddCheckNumericsOps checks what can make NaN or infinity out of numbers of moderate size (see graphops.CheckNumerics), and all new
-	// values, where an overflow of sums and products shows: a run in which it does fails, names it, and writes nothing. DebugAddCheckNumericsOnOutput checks the losses, and the nodes of the option Outputs.
+	// values, where an overflow of sums and products shows: a run in which it does fails, names it, and writes nothing; it is not skipped, so
+	// that a DynamicLossScale that is too large stays. DebugAddCheckNumericsOnOutput checks the losses, and the nodes of the option Outputs.
 	DebugAddCheckNumericsOps      bool `json:"debug_add_check_numerics_ops"`
 	DebugAddCheckNumericsOnOutput bool `json:"debug_add_check_numerics_on_output"`
 
@@ -154,7 +155,7 @@ type Config struct {
 
 	// ResetUpdaterVarsModStep = n gives the state of the optimizers its initial values before every n-th run of an epoch, its
 	// first among them; see Updater.StartEpoch. They stay so where that run is skipped or fails. With accumulation it empties the
-	// accumulators, too: the group of that run has the sum of its remaining runs.
+	// accumulators, too: the group of that run has the sum of its remaining runs. DynamicLossScale begins anew.
 	ResetUpdaterVarsModStep int `json:"reset_updater_vars_mod_step"`
 
 	// Seed is where the random numbers of GradientNoise begin, in [0, 2⁵³).

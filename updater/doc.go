@@ -12,8 +12,19 @@
 //	gradients of all losses, L2 penalties → accumulation → noise → clips → filters → decoupled L2 → optimizers
 //	→ extra and custom updates → checks → commit → global step + 1
 //
+// The package also has Blocks' training algorithms, which train on batches of named data. GradientDescent makes the steps of any rule,
+// from a cost or from gradients of your own; UpdatesAlgorithm makes a list of updates; Batched is gradient descent on batches of different
+// shapes.
+//
+//	a, err := updater.NewGradientDescent(updater.Descent{Cost: cost, Parameters: gorgonia.Nodes{w, b}, StepRule: solvers.NewAdam()})
+//	err = a.Observe(cost, a.TotalGradientNorm())             // to be read after each batch
+//	err = a.Initialize()                                     // compiles
+//	err = a.ProcessBatch(map[string]any{"x": images, "y": labels})
+//
 // The way of the code: read.go and write.go turn files into a Config (config.go) and back; settings.go checks it and finds the settings of
 // each variable; optimizers.go makes the optimizers; pipeline.go is the rule that runs them all; build.go makes the optim op of it, with what
-// custom.go, skip.go and summaries.go add; updater.go, rate.go, finder.go, lookup.go and file.go are what a program calls. Package summary writes
-// the summaries to files.
+// custom.go, skip.go and summaries.go add; updater.go, rate.go, finder.go, averages.go, lookup.go and file.go are what a program calls. Package
+// summary writes the summaries to files. Of the algorithms, algorithm.go is what all have in common, algorithm_compile.go makes the commit and
+// its machine, source.go looks at the sources of a batch; gradient_descent.go with gradient_descent_nodes.go, and batched.go, are on top of that.
+// Package loop trains them, and monitors and stops the training.
 package updater

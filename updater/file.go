@@ -24,7 +24,7 @@ const format = "optimop updater 1"
 // (https://github.com/huggingface/safetensors), each under its name. The file is written beside its place and then moved there, so that a run
 // that is interrupted leaves the old one. Two variables of one name are an error. What hyperparameters with
 // schedules are is not saved: the global step says it. The optim op is built if there is none. While averages of the weights stand in for
-// them (solvers.Solver.UseAverages) SaveFile is an error.
+// them (UseAverages) SaveFile is an error.
 func (u *Updater) SaveFile(path string) error {
 	return errors.Wrap(u.saveFile(path), "updater: SaveFile")
 }

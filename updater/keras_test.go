@@ -292,3 +292,25 @@ func TestKerasArgumentsRefuse(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 }
+
+// A rule around another one in a config has the arguments, too, and the rule within its own options.
+func TestKerasArgumentsOfWrappers(t *testing.T) {
+	l := newLinear(tensor.Float64, initial{"a", 8.}, initial{"b", 8.})
+	u, err := New(l.loss, l.vars, roundTrip(t, `{"learning_rate": 0.5, "weight_decay": 0.5, "use_ema": true, "optimizer_epsilon": 1, "updater_opts": [{"match": "b", "constraints": ["unit_norm"]}],
+		"optimizer": {"class": "lookahead", "sync_period": 2, "rule": {"class": "adam", "epsilon": 0.25}}}`))
+	require.NoError(t, err)
+	for _, o := range u.Optimizers() {
+		for name, want := range map[string]float64{"adam/epsilon": .25, "base/weight_decay": .5} {
+			got, err := o.Solver.Get(name)
+			require.NoError(t, err)
+			require.Equal(t, want, got)
+		}
+	}
+	vm, err := u.NewMachine()
+	require.NoError(t, err)
+	for range 2 {
+		l.run(t, vm, 0., 0.)
+	}
+	require.InDeltaSlice(t, []float64{8 * (1 + .75*.75) / 2, 1}, l.all(), 1e-6) // half way from the start, of which the average knows nothing
+	require.NotNil(t, u.Slot(l.vars[0], "average"))
+}

@@ -23,7 +23,7 @@ func (u *Updater) Optimizers() (all []Optimizer) {
 // needed are the optimizers of the present variables.
 func (u *Updater) needed() (all []*optimizer) {
 	for _, s := range u.settings {
-		if u.custom.of(s.node) == nil && !slices.Contains(all, s.opt) {
+		if s.ordinary() && !slices.Contains(all, s.opt) {
 			all = append(all, s.opt)
 		}
 	}
@@ -33,7 +33,7 @@ func (u *Updater) needed() (all []*optimizer) {
 // DefaultOptimizer is that of the Config, for variables that no UpdaterOpts give another. It is an error if there are none.
 func (u *Updater) DefaultOptimizer() (Optimizer, error) {
 	for _, o := range u.needed() {
-		if o.choice == choiceOf(u.cfg.Optimizer) {
+		if o.choice == choiceOf(u.cfg.Optimizer, identity) {
 			return o.Optimizer, nil
 		}
 	}
@@ -43,7 +43,7 @@ func (u *Updater) DefaultOptimizer() (Optimizer, error) {
 // OptimizerOf is the optimizer of a variable.
 func (u *Updater) OptimizerOf(v *gorgonia.Node) (Optimizer, error) {
 	s := u.of(v)
-	if s == nil || u.custom.of(v) != nil {
+	if s == nil || !s.ordinary() {
 		return Optimizer{}, errors.Errorf("updater: no optimizer has the variable %s", nodeName(v))
 	}
 	return s.opt.Optimizer, nil
@@ -93,7 +93,7 @@ func (u *Updater) Table() string {
 	fmt.Fprintln(w, "variable\tdtype\tshape\tmatched\toptimizer\trate\tl2\tdecay\truns\tprocessing\ttags")
 	for _, s := range u.settings {
 		fmt.Fprintf(w, "%s\t%v\t%v\t%s\t", s.name, s.node.Dtype(), s.node.Shape(), strings.Join(s.matched, " "))
-		if u.custom.of(s.node) != nil { // nothing else concerns it
+		if s.custom { // nothing else concerns it
 			fmt.Fprintln(w, "custom update\t\t\t\t1\t\t")
 			continue
 		}

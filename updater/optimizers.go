@@ -1,7 +1,6 @@
 package updater
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"path"
@@ -39,43 +38,6 @@ type scheduled struct {
 	at   schedule.Schedule
 }
 
-// choiceKey tells choices apart. Equal ones share an optimizer.
-type choiceKey struct {
-	choice      any
-	given       string
-	rate, decay float64
-	group       group
-}
-
-// key is comparable, whatever was chosen: JSON of names and maps, the identity of rules.
-func choiceOf(choice any) any {
-	switch o := choice.(type) {
-	case nil:
-		return `{"class":"sgd"}`
-	case string:
-		choice = map[string]any{"class": o}
-	case map[string]any:
-	default:
-		if reflect.TypeOf(o).Comparable() {
-			return o
-		}
-		if v := reflect.ValueOf(o); v.Kind() == reflect.Func {
-			return v.Pointer()
-		}
-	}
-	text, err := json.Marshal(choice)
-	if err != nil {
-		return fmt.Sprintf("%v", choice) // fmt sorts maps, too
-	}
-	return string(text)
-}
-
-// isDefault reports whether a choice means the optimizer of the Config.
-func isDefault(choice any) bool {
-	o, isMap := choice.(map[string]any)
-	return choice == nil || choice == any("") || isMap && len(o) == 0
-}
-
 // optimizer makes what was chosen. path is its key, for errors.
 func (c Config) optimizer(choice any, outer given, path string) (*optimizer, error) {
 	o := &optimizer{rate: 1, decay: 1}
@@ -85,7 +47,7 @@ func (c Config) optimizer(choice any, outer given, path string) (*optimizer, err
 	if err != nil {
 		return nil, err
 	}
-	if k, ok := choiceOf(choice).(string); ok {
+	if k, ok := choiceOf(choice, typeOf).(string); ok {
 		o.Key = k
 	}
 	given := map[string]any{}
@@ -115,10 +77,33 @@ func (c Config) optimizer(choice any, outer given, path string) (*optimizer, err
 		return nil, errors.Errorf("%s: %s is no optimizer by itself: it only transforms the gradients of one; chain them in Go, "+
 			"as in solvers.Chain(solvers.NewClipByGlobalNorm(1), solvers.NewSGD())", path, called(original))
 	}
+	if err := o.complete(path, called(original)); err != nil {
+		return nil, err
+	}
 	if _, isRule := choice.(solvers.Rule); isRule {
 		return o, nil
 	}
 	return o, o.inject(c, given)
+}
+
+// complete checks that an optimizer needs nothing of the updater but gradients.
+func (o *optimizer) complete(path, name string) error {
+	rules, err := o.Solver.RuleNames(o.Solver)
+	if err != nil {
+		return err
+	}
+	scales := slices.ContainsFunc(rules, func(r string) bool { kind, _, _ := strings.Cut(r, "#"); return kind == "lossscale" })
+	for _, b := range o.Solver.Bases() {
+		scales = scales || b.LossScaleFactor != 0
+		if b.WeightDecay != 0 && o.has("learning_rate") == "" {
+			return errors.Errorf("%s: %s has no learning rate, which weight_decay goes by", path, name)
+		}
+	}
+	if scales {
+		return errors.Errorf("%s: it divides the gradients by a scale of the loss, by which nothing multiplies that: write loss_scale_factor or "+
+			"dynamic_loss_scale beside optimizer", path)
+	}
+	return nil
 }
 
 // called is how an error names a choice.
@@ -147,6 +132,9 @@ func (c Config) named(class string, options map[string]any, path string) (*solve
 	return s, errors.Wrap(err, path)
 }
 
+// holders are the options that are other rules.
+var holders = []string{"constraints", "rule", "rules", "fallback", "routes", "parts"}
+
 // read makes an optimizer of a map.
 func (o *optimizer) read(c Config, given map[string]any, at string) error {
 	options := maps.Clone(given)
@@ -166,17 +154,17 @@ func (o *optimizer) read(c Config, given map[string]any, at string) error {
 			delete(options, key)
 			continue
 		}
-		switch rule, field := path.Split(spelling.Fold(key)); {
+		rule, field := path.Split(spelling.Fold(key))
+		switch {
+		case besides[field]:
+			return errors.Errorf("%s.%s: the key does not belong here; write it beside optimizer", at, key)
 		case field != "learningrate" && field != "lr":
 		case rule == "":
 			return errors.Errorf("%s.%s: %s", at, key, misplaced)
 		default:
 			rate = key
 		}
-		if why := besides[spelling.Fold(key)]; why {
-			return errors.Errorf("%s.%s: the key does not belong here; write it beside optimizer", at, key)
-		}
-		if object, ok := options[key].(map[string]any); ok && spelling.Fold(key) != "constraints" {
+		if object, ok := options[key].(map[string]any); ok && !slices.Contains(holders, field) {
 			s, err := readSchedule(object)
 			if err != nil {
 				return placed(err, at+"."+key)
@@ -219,12 +207,12 @@ func (o *optimizer) read(c Config, given map[string]any, at string) error {
 // inject sets epsilon and momentum, where the optimizer has them and its map does not.
 func (o *optimizer) inject(c Config, given map[string]any) error {
 	for _, x := range c.injected() {
-		name, explicit := o.has(x.name), false
-		for _, key := range slices.Sorted(maps.Keys(given)) {
-			key = path.Base(spelling.Fold(key))
-			explicit = explicit || key == x.name || key == "eps" && x.name == "epsilon"
+		names := []string{x.name}
+		if x.name == "epsilon" {
+			names = append(names, "eps")
 		}
-		if name == "" || explicit {
+		name := o.has(x.name)
+		if name == "" || mentions(given, names...) {
 			continue
 		}
 		if err := o.Solver.Set(name, x.v); err != nil {
@@ -250,13 +238,23 @@ type injection struct {
 	v         float64
 }
 
-// has is the full name of the last hyperparameter of a name, that of the optimizer itself; "" if there is none.
+// has is the full name of the last hyperparameter of a name, that of the optimizer itself; "" if there is none. Constraints do not count.
 func (o *optimizer) has(name string) (full string) {
 	rules, err := o.Solver.RuleNames(o.Solver)
 	if err != nil {
 		return ""
 	}
+	var constraints []string
+	for _, b := range o.Solver.Bases() {
+		for _, c := range b.Constraints {
+			names, _ := o.Solver.RuleNames(c) // which it knows
+			constraints = append(constraints, names...)
+		}
+	}
 	for _, r := range rules {
+		if slices.Contains(constraints, r) {
+			continue
+		}
 		if _, err := o.Solver.Get(r + "/" + name); err == nil {
 			full = r + "/" + name
 		}
@@ -287,12 +285,12 @@ func (c Config) checkOptimizers() error {
 		if err != nil {
 			return err
 		}
+		if err := c.alone(choice, settings, at); err != nil {
+			return err
+		}
 		o, err := c.optimizer(choice, c.given(settings), at)
 		if err != nil {
 			return err
-		}
-		if err := c.alone(o, settings); err != nil {
-			return errors.Wrap(err, at)
 		}
 		if _, given := choice.(solvers.Rule); !given && rate != nil && o.has("learning_rate") != "" {
 			if err := o.Solver.Set(o.has("learning_rate"), *rate); err != nil {

@@ -59,12 +59,12 @@ func (p *pipeline) assign(all []*setting) error {
 		if err != nil {
 			return err
 		}
+		if err := p.cfg.alone(choice, s.VarOptions, "optimizer"); err != nil {
+			return errors.Wrapf(err, "the settings of %q", s.name)
+		}
 		g := p.cfg.given(s.VarOptions)
 		if s.opt, err = p.choose(choice, g, *s.LearningRateMultiplier, *s.WeightDecayMultiplier, s.steps()); err != nil {
 			return err
-		}
-		if err := p.cfg.alone(s.opt, s.VarOptions); err != nil {
-			return errors.Wrapf(err, "the settings of %q", s.name)
 		}
 	}
 	p.all = all
@@ -76,7 +76,7 @@ func (p *pipeline) assign(all []*setting) error {
 
 // choose finds the optimizer of a choice, or makes it.
 func (p *pipeline) choose(choice any, given given, rate, decay float64, g group) (*optimizer, error) {
-	key := choiceKey{choiceOf(choice), given.key(), rate, decay, g}
+	key := choiceKey{choiceOf(choice, identity), given.key(), rate, decay, g}
 	if o := p.chosen[key]; o != nil {
 		return o, nil
 	}
@@ -108,11 +108,12 @@ func (p *pipeline) Apply(b *solvers.Builder, in []solvers.Step) (out []solvers.S
 			}
 			p.groups[g] = r
 		}
-		if base, ok := r.(*solvers.Base); ok {
-			base.OverwriteWithGradient = p.overwritten()
-		}
 		out, err = b.Partly(out, func(q solvers.Param) bool { return p.by[q.Name].steps() == g }, func(some []solvers.Step) ([]solvers.Step, error) {
-			if g.overwrite {
+			if base, ok := r.(*solvers.Base); ok {
+				base.OverwriteWithGradient = nil
+				for _, s := range some {
+					base.OverwriteWithGradient = append(base.OverwriteWithGradient, quote.Replace(s.Param.Name))
+				}
 				p.see(some, some)
 			}
 			return b.Run(r, some)
@@ -131,16 +132,6 @@ func (p *pipeline) overwriting(n int) solvers.Rule {
 		r.GradientAccumulationSteps = n
 	}
 	return r
-}
-
-// overwritten are the names of these variables, as patterns.
-func (p *pipeline) overwritten() (names []string) {
-	for _, s := range p.all {
-		if s.overwrite {
-			names = append(names, quote.Replace(s.name))
-		}
-	}
-	return names
 }
 
 // nothing is the rule for no variables.
@@ -251,9 +242,12 @@ func (r *process) Apply(b *solvers.Builder, in []solvers.Step) (out []solvers.St
 			}
 			switch g := rule.(type) { // who has the tag may have changed
 			case *solvers.ClipByGlobalNorm:
-				g.Over = over(p.all, k.tag)
+				g.Over, err = over(p.all, k.tag)
 			case *solvers.ZeroByGlobalNorm:
-				g.Over = over(p.all, k.tag)
+				g.Over, err = over(p.all, k.tag)
+			}
+			if err != nil {
+				return nil, err
 			}
 			out, err = b.Partly(out, func(q solvers.Param) bool { return key(q.Name) == k }, func(some []solvers.Step) ([]solvers.Step, error) {
 				return b.Run(rule, some)

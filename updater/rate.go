@@ -181,7 +181,7 @@ func (u *Updater) rated() (first *optimizer, err error) {
 			if o.has(learningRate) == "" || inUse && u.full(o, learningRate) == "" {
 				continue
 			}
-			if choiceOf(u.cfg.Optimizer) == o.choice {
+			if choiceOf(u.cfg.Optimizer, identity) == o.choice {
 				return o, nil
 			}
 			if first == nil {

@@ -48,3 +48,19 @@ encoder/bias  float32  (2)     */bias      {"class":"adamw","weight_decay":0.05}
 decoder/w     float32  (2, 2)  /^decoder/  {"class":"adagrad","learning_rate_multiplier":3}  ×3    0   ×1     sum of 4  clip_global_norm 5
 `, u.Table())
 }
+
+// The README's training algorithm is that of an example.
+func TestReadmeAlgorithm(t *testing.T) {
+	text, err := os.ReadFile("../README.md")
+	require.NoError(t, err)
+	_, after, ok := strings.Cut(string(text), "## Training algorithms")
+	require.True(t, ok)
+	_, after, ok = strings.Cut(after, "```go\n")
+	require.True(t, ok)
+	block, _, ok := strings.Cut(after, "```")
+	require.True(t, ok)
+	code, err := os.ReadFile("readme_example_test.go")
+	require.NoError(t, err)
+	words := func(s string) string { return strings.Join(strings.Fields(s), " ") }
+	require.Contains(t, words(string(code)), words(block))
+}

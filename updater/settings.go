@@ -251,6 +251,7 @@ type setting struct {
 	opt     *optimizer
 	idle    bool // no loss depends on it
 
+	custom    bool // see CustomUpdate
 	overwrite bool // see Config.OverwriteWithGradient
 	strict    bool // see Config.KerasStrict
 }
@@ -270,10 +271,7 @@ func (c Config) settle(vars gorgonia.Nodes, names []string) ([]*setting, error) 
 		hit := false
 		var known []string
 		for i, v := range vars {
-			name := names[i]
-			if own := v.Name(); strings.HasPrefix(name, own+"#") { // the second of that name
-				name = own
-			}
+			name := all[i].own()
 			known = append(known, name)
 			byName := o.Match != "" && fits(name)
 			if !byName && !o.means(v) {
@@ -308,7 +306,7 @@ func (c Config) overwrite(all []*setting) error {
 		}
 		hit := false
 		for _, s := range all {
-			if fits(s.name) {
+			if fits(s.own()) {
 				s.overwrite, hit = true, true
 			}
 		}
@@ -325,6 +323,17 @@ func (o VarOptions) means(v *gorgonia.Node) bool {
 		return w == v || w != nil && w.Graph() != v.Graph() && !v.Graph().ByName("").Contains(v) && w.Name() == v.Name()
 	})
 }
+
+// own is the name that patterns are for, also of the second variable of that name.
+func (s *setting) own() string {
+	if own := s.node.Name(); strings.HasPrefix(s.name, own+"#") {
+		return own
+	}
+	return s.name
+}
+
+// ordinary reports whether an optimizer updates the variable.
+func (s *setting) ordinary() bool { return !s.custom && !s.overwrite }
 
 // steps is how many runs make an update of the variable, and whether of the mean.
 func (s *setting) steps() group {
@@ -356,17 +365,20 @@ func (s *setting) clipTag() string {
 // quote makes a name the pattern (see path.Match) that fits it alone.
 var quote = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
 
-// over names the variables with a tag; nil means all.
-func over(all []*setting, tag string) (names []string) {
-	if tag == "" {
-		return nil
+// over names the variables whose gradients the norm for a tag is of; nil means all.
+func over(all []*setting, tag string) (names []string, err error) {
+	if tag == "" && !slices.ContainsFunc(all, func(s *setting) bool { return s.overwrite }) {
+		return nil, nil
 	}
 	for _, s := range all {
-		if slices.Contains(s.Tags, tag) {
+		if s.ordinary() && (tag == "" || slices.Contains(s.Tags, tag)) {
 			names = append(names, quote.Replace(s.name))
 		}
 	}
-	return names
+	if names == nil {
+		return nil, errors.Errorf("no variable with the tag %q is updated by its gradient", tag)
+	}
+	return names, nil
 }
 
 // checkPreset refuses a preset that no optimizer's name begins with.

@@ -109,22 +109,13 @@ func (s *summing) global(all bool) {
 			}
 		}
 	}
-	norm := func(tag string) Expr {
-		squares := graphops.Const(0)
-		for i, v := range s.vars {
-			if g := s.grads[i].Raw; g != (Expr{}) && (tag == "" || slices.Contains(s.u.of(v).Tags, tag)) {
-				squares = squares.Add(g.SumSquares())
-			}
-		}
-		return squares.Sqrt()
-	}
-	s.put("global_grad_norm", norm(""))
+	s.put("global_grad_norm", s.squares("").Sqrt())
 	var tags []string
 	for _, o := range s.u.settings {
 		for _, t := range o.Tags {
 			if !slices.Contains(tags, t) {
 				tags = append(tags, t)
-				s.put("global_norm_for_tag_"+t, norm(t))
+				s.put("global_norm_for_tag_"+t, s.squares(t).Sqrt())
 			}
 		}
 	}

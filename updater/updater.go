@@ -109,6 +109,9 @@ func (u *Updater) settle(losses []objective) (err error) {
 	if err != nil {
 		return errors.Wrap(err, "config")
 	}
+	for _, s := range settings {
+		s.custom = u.custom.of(s.node) != nil
+	}
 	if err := p.assign(settings); err != nil {
 		return errors.Wrap(err, "config")
 	}
@@ -160,7 +163,7 @@ func (u *Updater) checkLosses(losses []objective, vars gorgonia.Nodes) error {
 	}
 	for i, v := range trained {
 		s := u.of(v)
-		has[i] = has[i] || s.l2() != 0 && !u.cfg.DecoupleConstraints
+		has[i] = has[i] || s.l2() != 0 && !u.cfg.DecoupleConstraints && !s.overwrite
 		s.idle = !has[i]
 	}
 	if len(trained) == 0 { // all have custom updates

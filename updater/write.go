@@ -7,6 +7,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"optimop/solvers"
 	"optimop/solvers/schedule"
 )
 
@@ -54,6 +55,12 @@ func encodeObject(v reflect.Value, path string) (map[string]any, error) {
 				if k := f.Elem().Kind(); k != reflect.String && k != reflect.Map {
 					return nil, errors.Errorf("%s%s: a %T has no form in a file", path, key, x)
 				}
+			} // rules may be in a list or a map, too
+			_, err := replaced(x, path+key, func(at string, r solvers.Rule) (any, error) {
+				return nil, errors.Errorf("%s: a %T has no form in a file", at, r)
+			})
+			if err != nil {
+				return nil, err
 			}
 			object[key] = x
 		}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"io"
@@ -64,16 +65,17 @@ func run(args []string, stdout, stderr io.Writer) error {
 // run trains and tests, epoch after epoch.
 func (t *trainer) run(cfg config, stdout, stderr io.Writer) error {
 	var rep report
-	for epoch := 1; epoch <= cfg.epochs; epoch++ {
-		bar := newProgress(stderr, epoch, cfg.epochs, t.data.train.len())
-		line, err := t.epoch(epoch, bar)
-		bar.done()
-		if err != nil {
-			return errors.Wrapf(err, "epoch %d", epoch)
-		}
+	l := t.training(cfg.epochs, func(epoch int) *progress {
+		return newProgress(stderr, epoch, cfg.epochs, t.data.train.len())
+	}, func(line epochResult) error {
 		rep.add(line)
-		fmt.Fprintln(stdout, line)
+		_, err := fmt.Fprintln(stdout, line)
+		return err
+	})
+	defer l.Close()
+	if err := l.Run(context.Background()); err != nil {
+		return err
 	}
-	fmt.Fprintf(stdout, "test accuracy %.2f %%\n", 100*rep.TestAccuracy)
+	fmt.Fprintln(stdout, rep.text())
 	return rep.save(cfg.report)
 }

@@ -74,6 +74,14 @@ func TestSeeds(t *testing.T) {
 	require.Regexp(t, `^mlp on 2000 images, tested on 500: .*\nepoch 1: train loss \d\.\d{4}, test accuracy \d\d\.\d\d %\ntest accuracy \d\d\.\d\d %\n$`, one)
 }
 
+// oneEpoch trains and tests, and returns the epoch's line.
+func oneEpoch(t *testing.T, tr *trainer) (line epochResult) {
+	t.Helper()
+	l := tr.training(1, func(int) *progress { return &progress{} }, func(r epochResult) error { line = r; return nil })
+	require.NoError(t, l.Run(t.Context()))
+	return line
+}
+
 // weights trains a fresh MLP and returns its weights.
 func weights(t *testing.T, cfg config, data *dataset, steps int) []float32 {
 	tr, err := newTrainer(cfg, data)
@@ -173,8 +181,7 @@ func TestEveryImageOnce(t *testing.T) {
 		}
 		require.Equal(t, want, digits, batch)
 		if batch > 1 {
-			_, err = tr.epoch(1, &progress{})
-			require.NoError(t, err)
+			oneEpoch(t, tr)
 			require.Equal(t, (2000+batch-1)/batch, tr.step)
 		}
 		seen := map[int]int{}

@@ -9,19 +9,34 @@ import (
 	"github.com/pkg/errors"
 )
 
+// accuracies are fractions of the test images. Where a config lets the weights be averaged the first is that of the averages, and
+// the second that of the weights themselves, which is nil elsewhere.
+type accuracies struct {
+	TestAccuracy    float64  `json:"test_accuracy"`
+	WeightsAccuracy *float64 `json:"weights_accuracy,omitempty"`
+}
+
+func (a accuracies) text() string {
+	text := fmt.Sprintf("test accuracy %.2f %%", 100*a.TestAccuracy)
+	if a.WeightsAccuracy != nil {
+		text += fmt.Sprintf(" with averaged weights (%.2f %% without averaging)", 100**a.WeightsAccuracy)
+	}
+	return text
+}
+
 // epochResult is one epoch's line. Seconds is the time of the training steps alone, without the test after them.
 type epochResult struct {
-	Epoch           int     `json:"epoch"`
-	TrainLoss       float64 `json:"train_loss"`    // mean over all training images, each seen before its step
-	TestAccuracy    float64 `json:"test_accuracy"` // fraction of the test images
+	Epoch     int     `json:"epoch"`
+	TrainLoss float64 `json:"train_loss"` // mean over all training images, each seen before its step
+	accuracies
 	Seconds         float64 `json:"seconds"`
 	ImagesPerSecond float64 `json:"images_per_second"`
 	SkippedSteps    int     `json:"skipped_steps,omitempty"` // so far, where a config lets steps be skipped
 }
 
 func (e epochResult) String() string {
-	line := fmt.Sprintf("epoch %d: train loss %.4f, test accuracy %.2f %%, %.1f s, %.0f images/s",
-		e.Epoch, e.TrainLoss, 100*e.TestAccuracy, e.Seconds, e.ImagesPerSecond)
+	line := fmt.Sprintf("epoch %d: train loss %.4f, %s, %.1f s, %.0f images/s",
+		e.Epoch, e.TrainLoss, e.text(), e.Seconds, e.ImagesPerSecond)
 	if e.SkippedSteps > 0 {
 		line += fmt.Sprintf(", %d steps skipped so far", e.SkippedSteps)
 	}
@@ -30,13 +45,13 @@ func (e epochResult) String() string {
 
 // report is the JSON file of a run.
 type report struct {
-	Epochs       []epochResult `json:"epochs"`
-	TestAccuracy float64       `json:"test_accuracy"` // of the last epoch
+	Epochs     []epochResult `json:"epochs"`
+	accuracies               // of the last epoch
 }
 
 func (r *report) add(e epochResult) {
 	r.Epochs = append(r.Epochs, e)
-	r.TestAccuracy = e.TestAccuracy
+	r.accuracies = e.accuracies
 }
 
 func (r *report) save(file string) error {

@@ -71,3 +71,21 @@ func (t *trainer) skipped(images int) (int, error) {
 	}
 	return total, err
 }
+
+// evaluate measures the accuracies on the test images, after which training goes on with the weights themselves.
+func (t *trainer) evaluate() (accuracies, error) {
+	own, err := t.accuracy(t.data.test)
+	if err != nil || t.updater == nil {
+		return accuracies{TestAccuracy: own}, err
+	}
+	averages, err := t.updater.Averages()
+	if err != nil || !averages {
+		return accuracies{TestAccuracy: own}, err
+	}
+	found := accuracies{WeightsAccuracy: &own}
+	err = t.updater.WithAverages(func() (err error) {
+		found.TestAccuracy, err = t.accuracy(t.data.test)
+		return err
+	})
+	return found, err
+}

@@ -16,7 +16,7 @@ import (
 	"optimop/solvers"
 )
 
-var sampleConfigs = []string{"configs/adam.yaml", "configs/adabelief.yaml", "configs/two_optimizers.yaml"}
+var sampleConfigs = []string{"configs/adam.yaml", "configs/adabelief.yaml", "configs/two_optimizers.yaml", "configs/ranger.yaml"}
 
 // configFile writes a config and returns the file's name.
 func configFile(t *testing.T, name, text string) string {
@@ -40,9 +40,7 @@ func TestSampleConfigs(t *testing.T) {
 				defer tr.close()
 				var losses []float64
 				for range 3 {
-					line, err := tr.epoch(1, &progress{})
-					require.NoError(t, err)
-					losses = append(losses, line.TrainLoss)
+					losses = append(losses, oneEpoch(t, tr).TrainLoss)
 				}
 				require.Less(t, losses[2], 0.9*losses[0])
 				require.Len(t, tr.learners, 2)
@@ -61,6 +59,7 @@ func TestSampleTables(t *testing.T) {
 	for file, lines := range map[string][]string{
 		"configs/adam.yaml":           {`w0 float32 (784, 300) {"class":"adam"}`, `b2 float32 (10) {"class":"adam"}`},
 		"configs/adabelief.yaml":      {`w2 float32 (100, 10) {"class":"adabelief"`, `b2 float32 (10) b* {"class":"adabelief"`},
+		"configs/ranger.yaml":         {`w0 float32 (784, 300) {"class":"ranger"`, `b2 float32 (10) {"class":"ranger"`},
 		"configs/two_optimizers.yaml": {`w1 float32 (300, 100) /^[wb][01]$/ {"class":"momentum"`, `b2 float32 (10) {"class":"adam"}`},
 	} {
 		out := strings.Split(runMNIST(t, "-config", file, "-epochs", "1"), "\n")
@@ -215,4 +214,59 @@ func TestSkippedSteps(t *testing.T) {
 // An optimizer without a learning rate is trained, too, and none is printed.
 func TestConfigWithoutRate(t *testing.T) {
 	require.NotContains(t, runMNIST(t, "-config", configFile(t, "cocob.yaml", "optimizer: cocob"), "-epochs", "1"), "learning rate")
+}
+
+// Where the config averages weights the test is made with the averages, too, and training goes on as if there had been none.
+func TestAveragedAccuracy(t *testing.T) {
+	data, err := readData(subset)
+	require.NoError(t, err)
+	for _, optimizer := range []string{"class: adam, use_ema: true, ema_momentum: 0.9", "class: adam"} {
+		file := configFile(t, "average.yaml", "optimizer: {"+optimizer+"}")
+		cfg := config{model: "mlp", host: hostGraph, file: file, seed: 4, batch: 100, epochs: 2}
+		tr, err := newTrainer(cfg, data)
+		require.NoError(t, err)
+		defer tr.close()
+		first, err := tr.evaluate()
+		require.NoError(t, err)
+		require.Nil(t, first.WeightsAccuracy, "nothing was trained yet")
+		var last epochResult
+		for range 2 {
+			last = oneEpoch(t, tr)
+		}
+		plain, err := newTrainer(cfg, data)
+		require.NoError(t, err)
+		defer plain.close()
+		for range 2 {
+			plain.shuffle()
+			for part := range batches(plain.order, cfg.batch) {
+				_, err := plain.train(part)
+				require.NoError(t, err)
+			}
+		}
+		require.True(t, sameWeights(allWeights(plain.model), allWeights(tr.model)))
+
+		own, err := plain.accuracy(data.test)
+		require.NoError(t, err)
+		if optimizer == "class: adam" {
+			require.Equal(t, accuracies{TestAccuracy: own}, last.accuracies)
+			require.NotContains(t, last.String(), "average")
+			continue
+		}
+		require.NoError(t, plain.updater.AssignAverages())
+		averages, err := plain.accuracy(data.test)
+		require.NoError(t, err)
+		require.NotEqual(t, own, averages)
+		require.Equal(t, accuracies{averages, &own}, last.accuracies)
+	}
+}
+
+// Both accuracies are in the lines and in the report.
+func TestReportOfAverages(t *testing.T) {
+	args := []string{"-config", "configs/ranger.yaml", "-epochs", "2"}
+	require.Regexp(t, `epoch 2: .*test accuracy \d\d\.\d\d % with averaged weights \(\d\d\.\d\d % without averaging\)\n`+
+		`test accuracy \d\d\.\d\d % with averaged weights \(\d\d\.\d\d % without averaging\)\n$`, runMNIST(t, args...))
+	r := readReport(t, args...)
+	require.NotNil(t, r.WeightsAccuracy)
+	require.Equal(t, r.accuracies, r.Epochs[1].accuracies)
+	require.NotEqual(t, *r.WeightsAccuracy, r.TestAccuracy)
 }

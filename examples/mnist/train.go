@@ -3,7 +3,6 @@ package main
 import (
 	"math"
 	"math/rand/v2"
-	"time"
 
 	"github.com/pkg/errors"
 	"gorgonia.org/gorgonia"
@@ -26,8 +25,9 @@ type trainer struct {
 	host   string
 	rate   float64 // at the first step
 	batch  int
-	steps  int // of the whole run
-	step   int // done so far
+	steps  int     // of the whole run
+	step   int     // done so far
+	loss   float64 // of the last step
 	order  []int
 	rng    *rand.Rand
 
@@ -74,41 +74,6 @@ func (t *trainer) shuffle() {
 	t.rng.Shuffle(len(t.order), func(i, j int) { t.order[i], t.order[j] = t.order[j], t.order[i] })
 }
 
-// epoch trains on every image once, in a new order, and then measures the accuracy on the test images.
-func (t *trainer) epoch(number int, bar *progress) (epochResult, error) {
-	start := time.Now()
-	t.shuffle()
-	if err := t.startEpoch(); err != nil {
-		return epochResult{}, err
-	}
-	sum, images := 0.0, 0
-	for part := range batches(t.order, t.batch) {
-		loss, err := t.train(part)
-		if err != nil {
-			return epochResult{}, err
-		}
-		if finite(loss) {
-			sum += loss * float64(len(part)) // the last batch may be short: weigh each by its images
-			images += len(part)
-		}
-		bar.add(len(part))
-	}
-	n := float64(len(t.order))
-	seconds := time.Since(start).Seconds()
-	skipped, err := t.skipped(images)
-	if err != nil {
-		return epochResult{}, err
-	}
-	correct, err := t.correct(t.data.test)
-	if err != nil {
-		return epochResult{}, err
-	}
-	return epochResult{
-		Epoch: number, TrainLoss: sum / float64(images), TestAccuracy: float64(correct) / float64(t.data.test.len()),
-		Seconds: seconds, ImagesPerSecond: n / seconds, SkippedSteps: skipped,
-	}, nil
-}
-
 // train makes one step and returns the batch's mean loss from before it.
 func (t *trainer) train(numbers []int) (float64, error) {
 	if t.solver != nil {
@@ -142,8 +107,8 @@ func (t *trainer) train(numbers []int) (float64, error) {
 
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
-// correct counts the images of s whose digit is recognised.
-func (t *trainer) correct(s *split) (int, error) {
+// accuracy is the fraction of the images of s whose digit is recognised.
+func (t *trainer) accuracy(s *split) (float64, error) {
 	digits, err := t.predict(s)
 	n := 0
 	for i, d := range digits {
@@ -151,7 +116,7 @@ func (t *trainer) correct(s *split) (int, error) {
 			n++
 		}
 	}
-	return n, err
+	return float64(n) / float64(s.len()), err
 }
 
 // predict returns the most probable digit of every image.

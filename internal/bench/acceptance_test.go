@@ -131,6 +131,7 @@ func TestAcceptance(t *testing.T) {
 		})
 	}
 	acceptScalarCode(t, judge)
+	acceptAlgorithm(t, judge)
 	for _, workers := range []int{1, 2} {
 		withWorkers(workers, func(p *pool) {
 			measureRules(t, p, func(name string, size int, _ float64, r pairs) {

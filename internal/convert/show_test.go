@@ -15,7 +15,7 @@ func TestShow(t *testing.T) {
 		want string
 	}{
 		{nil, "null"}, {json.Number("1.0"), "1.0"}, {"a\"b", `"a\"b"`}, {true, "true"}, {2.5, "2.5"}, {uint8(3), "3"},
-		{loop, "a map[string]interface {}"}, {[]any{loop}, "a []interface {}"},
+		{loop, "an object"}, {[]any{loop}, "a list"}, {struct{}{}, "a struct {}"},
 	} {
 		require.Equal(t, c.want, Show(c.v))
 	}
