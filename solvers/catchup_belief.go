@@ -31,6 +31,8 @@ type beliefSum struct {
 	kappa            float64
 	exact            bool
 	worst            float64 // of ε/(g·√L)
+	settled          bool    // short is of the whole sum
+	short            [3][degree + 1]float64
 	rest             float64 // the sum of the terms of third order in E
 	at               [4][nodes]float64
 }
@@ -180,7 +182,7 @@ func (m *beliefMisses) apply(n int, w []float64, slots [][]float64) {
 		} else if sum, ok := r.sum(x, v); ok {
 			w[i] = r.d*w[i] - x*sum
 		} else {
-			w[i] = m.replay(n, w[i], x, v)
+			w[i] = m.replay(n, w[i], x, v, negligible)
 		}
 		ms[i], vs[i] = x*r.m, r.v*v+r.c*x*x+r.e
 	}
@@ -204,9 +206,9 @@ func (r *beliefSum) sum(x, v float64) (s float64, ok bool) {
 	return r.p + (at[0]-at[1]/(2*q)+at[2]*3/(8*q*q)-at[3]/root)/(root*total), true
 }
 
-// replay makes the steps of one element.
-func (m *beliefMisses) replay(n int, w, x, v float64) float64 {
-	least := math.Abs(x) * negligible
+// replay makes the steps of one element, but no more than where so little is left of m.
+func (m *beliefMisses) replay(n int, w, x, v, little float64) float64 {
+	least := math.Abs(x) * little
 	for _, s := range m.steps[n:] {
 		x *= s.b1
 		v = v*s.b2 + (1-s.b2)*x*x + s.inner
@@ -216,5 +218,3 @@ func (m *beliefMisses) replay(n int, w, x, v float64) float64 {
 	}
 	return w
 }
-
-func (m *beliefMisses) quick(int, []float32, [][]float32) bool { return false }
