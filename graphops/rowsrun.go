@@ -66,9 +66,9 @@ type rowsRun struct {
 
 	rows   *Rows
 	values kernel.Array
-	at     []int // the rows, each once
-	to     []int // by value: which of at it belongs to
-	seen   []int // by row of the tensor: one more than its place in at
+	at     []int   // the rows, each once
+	to     []int   // by value: which of at it belongs to
+	seen   []int32 // by row of the tensor: one more than its place in at
 }
 
 // compile makes the programs of the stages.
@@ -89,7 +89,7 @@ func (r *rowsPlan) compile(p *Plan) {
 			}
 		}
 		p.want[run.leaf].apart = run.apart
-		run.seen = make([]int, run.t.whole.shape[0])
+		run.seen = make([]int32, run.t.whole.shape[0])
 	}
 	p.arrays = make([]kernel.Array, len(p.leaves)+len(r.buffers))
 	r.made = nil
@@ -233,9 +233,9 @@ func (run *rowsRun) begin(rows *Rows) (err error) {
 	for _, i := range rows.Indices {
 		if run.seen[i] == 0 {
 			run.at = append(run.at, i)
-			run.seen[i] = len(run.at)
+			run.seen[i] = int32(len(run.at))
 		}
-		run.to = append(run.to, run.seen[i]-1)
+		run.to = append(run.to, int(run.seen[i])-1)
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ type adamMisses struct {
 	since []adamSum
 	live  int // the first whose sum still grows
 	later []momentsLater
+	decay rowmath.Decay // scratch memory
 }
 
 // momentsLater are the products of d, β₁ and β₂ after a chapter was closed, which it is once the sums in it grow no more; e is for AdaBelief.
@@ -133,10 +134,15 @@ func (m *adamMisses) replay(n int, w, x, v float64) float64 {
 }
 
 func (m *adamMisses) quick(n int, w []float32, slots [][]float32) bool {
-	r := m.missed(n)
-	c := rowmath.Decay{W: float32(r.d), M: float32(r.m), V: float32(r.v), Least: float32(r.worst * r.worst / (quickBound * quickBound))}
-	for k := range c.Terms {
-		c.Terms[k] = float32(r.terms[k])
+	r := &m.since[n]
+	l := momentsLater{1, 1, 1, 0}
+	if c := n / chapter; c < len(m.later) {
+		l = m.later[c]
 	}
-	return rowmath.Decayed(w, slots[0], slots[1], &c)
+	m.decay.W, m.decay.M, m.decay.V = float32(r.d*l.d), float32(r.m*l.m), float32(r.v*l.v)
+	m.decay.Least = float32(r.worst * r.worst / (quickBound * quickBound))
+	for k := range m.decay.Terms {
+		m.decay.Terms[k] = float32(r.terms[k] * l.d)
+	}
+	return rowmath.Decayed(w, slots[0], slots[1], &m.decay)
 }
