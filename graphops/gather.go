@@ -122,8 +122,8 @@ func operands(terms []rowsTerm) (kids gorgonia.Nodes) {
 	return kids
 }
 
-// rowsOp makes Rows of values and indices, several of each: its operands take turns. It copies, as a machine may write over the values of its
-// operands once they were read.
+// rowsOp makes Rows of values and indices, several of each: its operands take turns. It copies, as a machine may write over the
+// values of its operands once they were read.
 type rowsOp struct {
 	op
 	dt tensor.Dtype

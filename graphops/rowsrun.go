@@ -178,7 +178,7 @@ func (r *rowsPlan) begin(p *Plan, values []gorgonia.Value) error {
 }
 
 // block is how many rows catch up at a time. Meanwhile the next ones are on their way from memory.
-const block = 32
+const block = 64
 
 // catchUp copies rows and lets them make up for what they missed.
 func (r *rowsPlan) catchUp(p *Plan) {

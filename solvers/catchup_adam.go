@@ -10,8 +10,8 @@ import (
 //
 //	w = D·w − m·Σⱼ dⱼ₊₁·…·dₖ·aⱼ·Mⱼ/(gⱼ·√Vⱼ·√v + ε)
 //
-// where Mⱼ and Vⱼ are the products of the first j of β₁ and β₂. With z = 1/√v the sum is a series in ε·z whose coefficients do not
-// depend on the element. They are added up step by step, for each number of steps that a row may have made, until Mⱼ is
+// where Mⱼ and Vⱼ are the products of the first j of β₁ and β₂. With z = 1/√v the sum is a series in ε·z whose coefficients do
+// not depend on the element. They are added up step by step, for each number of steps that a row may have made, until Mⱼ is
 // negligible. Where ε·z is not small, the steps are made one by one.
 type adamMisses struct {
 	steps []adamStep
@@ -21,7 +21,8 @@ type adamMisses struct {
 	decay rowmath.Decay // scratch memory
 }
 
-// momentsLater are the products of d, β₁ and β₂ after a chapter was closed, which it is once the sums in it grow no more; e is for AdaBelief.
+// momentsLater are the products of d, β₁ and β₂ after a chapter was closed, which it is once the sums in it grow no more; e is for
+// AdaBelief.
 type momentsLater struct{ d, m, v, e float64 }
 
 type adamStep struct{ d, a, g, eps, b1, b2 float64 }
@@ -144,5 +145,20 @@ func (m *adamMisses) quick(n int, w []float32, slots [][]float32) bool {
 	for k := range m.decay.Terms {
 		m.decay.Terms[k] = float32(r.terms[k] * l.d)
 	}
-	return rowmath.Decayed(w, slots[0], slots[1], &m.decay)
+	return rowmath.Decayed(w, slots[0], slots[1], &m.decay) || m.still(w, slots[0], slots[1])
+}
+
+// still is quick for a row that does not move, as it never had a gradient.
+func (m *adamMisses) still(w, ms, vs []float32) bool {
+	for _, x := range ms {
+		if x != 0 {
+			return false
+		}
+	}
+	vs = vs[:len(w)]
+	for i := range w {
+		w[i] *= m.decay.W
+		vs[i] *= m.decay.V
+	}
+	return true
 }

@@ -2,13 +2,13 @@ package solvers
 
 import "math"
 
-// beliefMisses are steps of AdaBelief, m ← β₁·m, v ← β₂·v + (1−β₂)·m² + e, w ← d·w − a·m/(g·√v + ε) − p·m. After j of them v is
-// Vⱼ·v + Cⱼ·m² + Eⱼ, so that with Q = v + κ·m² and y = κ·m²/Q
+// beliefMisses are steps of AdaBelief, m ← β₁·m, v ← β₂·v + (1−β₂)·m² + e, w ← d·w − a·m/(g·√v + ε) − p·m. After j of them
+// v is Vⱼ·v + Cⱼ·m² + Eⱼ, so that with Q = v + κ·m² and y = κ·m²/Q
 //
 //	w = D·w − m·P − m/√Q·Σⱼ aⱼ·Mⱼ/(gⱼ·√(Vⱼ·(1−y) + Cⱼ/κ·y + Eⱼ/Q) + ε/√Q)
 //
-// where D, P, M, V, C and E do not depend on the element. The sum is a smooth function of y, which is kept at Chebyshev's nodes, and a
-// series in the small numbers Eⱼ/Q and ε/√Q. Where these are not small, the steps are made one by one.
+// where D, P, M, V, C and E do not depend on the element. The sum is a smooth function of y, which is kept at Chebyshev's nodes,
+// and a series in the small numbers Eⱼ/Q and ε/√Q. Where these are not small, the steps are made one by one.
 type beliefMisses struct {
 	steps []beliefStep
 	since []beliefSum

@@ -53,8 +53,9 @@ func (b *Builder) missed(r Rule, s Step) (m misses, told []Expr, slots []string,
 }
 
 func errNotMissed(r Rule) error {
-	return errors.Errorf("solvers.RowsCatchUp: what rows miss is known for SGD, Momentum and SGDW, SGD and Momentum after a CoupledDecay, and Adam, AdamW and "+
-		"AdaBelief without AMSGrad, not for a %T there; put clips before WithRows, or use solvers.RowsDense", r)
+	return errors.Errorf("solvers.RowsCatchUp: what rows miss is known for SGD, Momentum and SGDW, SGD and Momentum after a "+
+		"CoupledDecay, and Adam, AdamW and AdaBelief without AMSGrad, not for a %T there; put clips before WithRows, or use "+
+		"solvers.RowsDense", r)
 }
 
 // ruleOf is the builder of a rule within.
@@ -114,7 +115,8 @@ func (b *Builder) missedMoments(r Rule, s Step, h func(string) Expr) (misses, []
 	o := r.(*AdaBelief)
 	wd := b.decayOf(s, h("weight_decay"))
 	if o.AMSGrad || o.EpsilonHat || o.Decay != "rate" && o.Decay != "fixed" {
-		return &adamMisses{}, nil, errors.Wrap(errNotMissed(r), "AdaBelief with ams_grad, epsilon_hat, or a decay that is neither \"rate\" nor \"fixed\"")
+		return &adamMisses{}, nil, errors.Wrap(errNotMissed(r),
+			"AdaBelief with ams_grad, epsilon_hat, or a decay that is neither \"rate\" nor \"fixed\"")
 	}
 	if d = one.Sub(wd); o.Decay == "rate" {
 		d = one.Sub(lr.Mul(wd))

@@ -11,17 +11,19 @@ import (
 type RowMode string
 
 const (
-	// RowsDefault leaves it to each rule within. Those for which a row with a gradient of zero stays as it is (SGD, NormalizedSGD, Adagrad)
-	// and those that TensorFlow 1 has so (ProximalAdagrad, ProximalGradientDescent) update the rows of the gradient, NeuralOptimizer1 and
-	// GradVarianceScaled do as in RETURNN, all others get the whole tensor. Clips by value, norm and global norm, Scale and
-	// FilterNotFinite work on the rows as they come: a row that is named twice counts twice in a norm, as in TensorFlow.
+	// RowsDefault leaves it to each rule within. Those for which a row with a gradient of zero stays as it is (SGD, NormalizedSGD,
+	// Adagrad) and those that TensorFlow 1 has so (ProximalAdagrad, ProximalGradientDescent) update the rows of the gradient,
+	// NeuralOptimizer1 and GradVarianceScaled do as in RETURNN, all others get the whole tensor. Clips by value, norm and global
+	// norm, Scale and FilterNotFinite work on the rows as they come: a row that is named twice counts twice in a norm, as in
+	// TensorFlow.
 	RowsDefault RowMode = ""
 
 	// RowsDense gives the rule the whole tensor, with zeros in the other rows: all rows decay, and move by their momentum.
 	RowsDense RowMode = "dense"
 
-	// RowsLazy updates the rows of the gradient: of the others, neither parameter nor slots are read or written. Duplicates are added up first. A
-	// norm, of the parameter too, is that of these rows. A rule that cannot do with rows (one of matrices, of means along an axis) is an error.
+	// RowsLazy updates the rows of the gradient: of the others, neither parameter nor slots are read or written. Duplicates are
+	// added up first. A norm, of the parameter too, is that of these rows. A rule that cannot do with rows (one of matrices, of
+	// means along an axis) is an error.
 	RowsLazy RowMode = "lazy"
 
 	// RowsSlots gives the rule the whole tensor, but of the parameter itself changes the rows of the gradient alone: TensorFlow's Nadam,
@@ -40,12 +42,13 @@ const (
 //
 //	solvers.WithRows(solvers.NewAdam(), solvers.RowsLazy)
 //
-// The defaults of the families: tf1 and returnn as TensorFlow 1 has them, Momentum, RMSProp, Adadelta and Ftrl lazy; addons as
-// TensorFlow's Addons; returnn/nadam and returnn/customadam as RETURNN; keras, torch, optax and the others, and the constructors, RowsDefault.
+// The defaults of the families: tf1 and returnn as TensorFlow 1 has them, Momentum, RMSProp, Adadelta and Ftrl lazy; addons and
+// keras2 as these; returnn/nadam and returnn/customadam as RETURNN; keras, torch, optax and the others, and the constructors,
+// RowsDefault.
 func WithRows(rule Rule, mode RowMode) *Solver { return New(&rows{addressable(rule), string(mode)}) }
 
-// NewLazyAdam makes a solver of Adam with RowsLazy and the defaults and the epsilon of LazyAdam in TensorFlow's Addons: Adam for tables of which
-// each step reads few rows.
+// NewLazyAdam makes a solver of Adam with RowsLazy and the defaults and the epsilon of LazyAdam in TensorFlow's Addons: Adam for
+// tables of which each step reads few rows.
 func NewLazyAdam(options ...func(*Adam)) *Solver {
 	a := adamHat(1e-7)
 	for _, o := range options {

@@ -12,7 +12,7 @@ import (
 	"optimop/graphops"
 )
 
-// alternating are the values of a table after a whole gradient and two rows of it, simulated for RETURNN's and TensorFlow 1's optimizers.
+// The values of a table after a whole gradient and two rows of it, simulated for RETURNN's and TensorFlow 1's optimizers.
 func TestRowsOfReturnn(t *testing.T) {
 	initial := []float64{1, 2, 3, 4, 5, 6}
 	first := rowsStep{Dense: [][]float64{{.1, .2}, {.3, .4}, {.5, .6}}}
@@ -81,8 +81,8 @@ func pairOfRows(dt tensor.Dtype, a, b []float64, ga, gb float64) []*pair {
 	}
 }
 
-// The tables of the tests of TensorFlow Addons and of adabelief-tf: constant gradients of one row, .1 in row 0 of [1 2] and .04 in row 1 of
-// [3 4]. Those of adabelief-tf are the values that float64 gives.
+// The tables of the tests of TensorFlow Addons and of adabelief-tf: constant gradients of one row, .1 in row 0 of [1 2] and .04 in
+// row 1 of [3 4]. Those of adabelief-tf are the values that float64 gives.
 func TestRowsOfAddons(t *testing.T) {
 	belief := func(f func(*AdaBelief)) func() *Solver {
 		return func() *Solver {

@@ -1,6 +1,6 @@
 // Command embedding learns vectors of words from a short text, by skip-gram with negative sampling (Mikolov et al. 2013,
-// https://arxiv.org/abs/1310.4546), and compares what a step costs where all rows of the two tables are updated and where only those are that it
-// read. See README.md.
+// https://arxiv.org/abs/1310.4546), and compares what a step costs where all rows of the two tables are updated and where only
+// those are that it read. See README.md.
 package main
 
 import (

@@ -35,8 +35,8 @@ func (c *corpus) find(word string) int {
 	return i
 }
 
-// draw fills a batch: words, and for each of them a neighbour and words that are drawn at random. The numbers are spread over the rows of the
-// tables.
+// draw fills a batch: words, and for each of them a neighbour and words that are drawn at random. The numbers are spread over the
+// rows of the tables.
 func (c *corpus) draw(rng *rand.Rand, rows int, words, context []int) {
 	each := len(context) / len(words)
 	spread := rows / len(c.words)
