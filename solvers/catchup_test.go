@@ -270,3 +270,40 @@ func ones(n int) []float64 {
 	}
 	return x
 }
+
+// What is remembered is closed in chapters, and when it is too much all rows catch up: over thousands of steps, in which some rows are
+// touched once, neither makes a difference. A vector is a table, too.
+func TestCatchUpForLong(t *testing.T) {
+	for _, name := range []string{"sgd, decay", "momentum, decay", "adam", "adamw", "adabelief, decay", "adam, betas"} {
+		for dt, tol := range map[tensor.Dtype]float64{tensor.Float64: 1e-11, tensor.Float32: 2e-3} {
+			lazy, dense := WithRows(caughtUp[name](), RowsCatchUp), WithRows(caughtUp[name](), RowsDense)
+			first := random(dt, 5, 40)
+			a, b := &pair{"w", first.Clone().(*tensor.Dense), nil}, &pair{"w", first.Clone().(*tensor.Dense), nil}
+			rng := rand.New(rand.NewPCG(7, 8))
+			for k := range 5000 {
+				at := []int{k % 30}
+				if k >= 30 {
+					at[0] = rng.IntN(10)
+				}
+				if k%1500 == 1499 {
+					at = append(at, 10+rng.IntN(20))
+				}
+				v := make([]float64, len(at))
+				for i := range v {
+					v[i] = rng.NormFloat64()
+				}
+				g := must(graphops.NewRows(dt, tensor.Shape{40}, at, value(dt, []int{len(at)}, v).(*tensor.Dense)))
+				require.NoError(t, lazy.ApplyGradients([]Pair{{a, g}}))
+				require.NoError(t, dense.ApplyGradients([]Pair{{b, g}}))
+				if k == 4500 { // as if it was too much
+					require.NoError(t, lazy.arrears["w"].settle())
+				}
+			}
+			require.NoError(t, lazy.CatchUp())
+			near(t, floats(b.value), floats(a.value), tol)
+			for _, st := range dense.store.States() {
+				near(t, floats(must(st.Value())), floats(must(lazy.store.Lookup(st.Name()).Value())), tol)
+			}
+		}
+	}
+}
