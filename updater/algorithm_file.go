@@ -102,6 +102,9 @@ func (b *Batched) any() (*shaped, error) {
 
 // items are what is saved of an algorithm.
 func (a *GradientDescent) items() ([]item, error) {
+	if err := a.solver.CatchUp(); err != nil {
+		return nil, err
+	}
 	c := collector{seen: map[string]bool{}}
 	roots := slices.Clone(a.after)
 	for _, u := range a.updates {

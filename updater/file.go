@@ -190,6 +190,9 @@ func (u *Updater) items() (items []item, err error) {
 	if why := u.solver.Store().Locked(); why != nil {
 		return nil, why
 	}
+	if err := u.solver.CatchUp(); err != nil {
+		return nil, err
+	}
 	c := collector{seen: map[string]bool{}}
 	for _, s := range u.settings {
 		if err := c.variable(s.name, s.node); err != nil {

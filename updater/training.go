@@ -36,7 +36,7 @@ func (x solverTraining) items() ([]item, error) {
 	if x.solver == nil {
 		return nil, errors.New("the solver is nil")
 	}
-	if err := x.solver.Err(); err != nil {
+	if err := x.solver.CatchUp(); err != nil {
 		return nil, err
 	}
 	if why := x.solver.Store().Locked(); why != nil {
