@@ -16,7 +16,7 @@ import (
 type dropout struct {
 	op
 	gen      *Generator
-	id       int // among those of the generator
+	id       int // among those of the generator on the graph, from 1
 	stream   uint64
 	rate     float64
 	dt       tensor.Dtype
@@ -32,7 +32,7 @@ type dropout struct {
 //
 // The gradient goes through the elements that are kept, also divided by 1 − rate. (Gorgonia's own Dropout divides it by rate.)
 //
-// Every call with a generator gives a mask of its own. The masks of a run are determined by the generator's state, and are new
+// Every call with a generator gives a mask of its own on its graph; the same calls on another graph give the same. The masks of a run are determined by the generator's state, and are new
 // in each run of a commit that has the generator's Update; Minimize of package solvers adds it. Dropout is the identity in
 // evaluation mode: in machines of NewEvalMachine, and in tape machines with gorgonia.EvalMode.
 func Dropout(x *gorgonia.Node, rate float64, gen *Generator) (*gorgonia.Node, error) {
@@ -55,8 +55,18 @@ func Dropout(x *gorgonia.Node, rate float64, gen *Generator) (*gorgonia.Node, er
 	if err != nil {
 		return nil, err
 	}
-	gen.ops++
-	return newDropout(gen, gen.ops, rate, x, seed, run)
+	return newDropout(gen, nextMask(x.Graph(), gen), rate, x, seed, run)
+}
+
+// nextMask numbers the masks of a generator on a graph from 1. A model thus has the same masks on each graph that it is built on,
+// whichever graphs were built before: a training does not depend on how many graphs it keeps, and goes on when it is loaded.
+func nextMask(g *gorgonia.ExprGraph, gen *Generator) (id int) {
+	for _, n := range g.AllNodes() {
+		if o, ok := n.Op().(*dropout); ok && o.gen == gen {
+			id = max(id, o.id)
+		}
+	}
+	return id + 1
 }
 
 func newDropout(gen *Generator, id int, rate float64, x, seed, run *gorgonia.Node) (*gorgonia.Node, error) {

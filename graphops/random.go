@@ -40,7 +40,6 @@ type Generator struct {
 	seed float64
 	from *State // seed
 	run  *State
-	ops  int // made so far
 }
 
 // NewGenerator makes a generator with a state in the store: one of each name. The magnitude of the seed may be up to 2⁵³.

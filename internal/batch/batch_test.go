@@ -40,3 +40,16 @@ func TestBuild(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 }
+
+// Inputs without elements are refused, as Gorgonia's machines panic on them, where nobody can recover.
+func TestNewSourceRefuses(t *testing.T) {
+	g := gorgonia.NewGraph()
+	rows := gorgonia.NewMatrix(g, tensor.Float64, gorgonia.WithShape(0, 2), gorgonia.WithName("rows"))
+	none := gorgonia.NewVector(g, tensor.Float32, gorgonia.WithShape(0), gorgonia.WithName("none"))
+	for _, n := range []*gorgonia.Node{rows, none} {
+		_, err := NewSource(n)
+		require.ErrorContains(t, err, "no elements")
+	}
+	_, err := NewSource(gorgonia.NewScalar(g, tensor.Float64, gorgonia.WithName("scalar")))
+	require.NoError(t, err)
+}

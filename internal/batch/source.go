@@ -26,10 +26,14 @@ type Source struct {
 	ours  bool           // data is memory of the algorithm's
 }
 
-// NewSource makes a source of an input, which must have a type.
+// NewSource makes a source of an input, which must have a type, and elements: a machine of Gorgonia takes the program down with it
+// when one of its operations looks at the first of none.
 func NewSource(n *gorgonia.Node) (*Source, error) {
 	if n.Type() == nil {
 		return nil, errors.New("the input has no type")
+	}
+	if slices.Contains(n.Shape(), 0) {
+		return nil, errors.Errorf("the input has the shape %v and so no elements to compute with: leave out batches without examples", n.Shape())
 	}
 	s := &Source{Node: n, dt: n.Dtype(), shape: n.Shape()}
 	s.Name, s.Named = GivenName(n)

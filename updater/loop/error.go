@@ -1,6 +1,10 @@
 package loop
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/pkg/errors"
+)
 
 // BatchError is an error at a batch. errors.As and errors.Is find its cause, and so does errors.Cause of github.com/pkg/errors.
 type BatchError struct {
@@ -22,3 +26,18 @@ func (e *BatchError) Unwrap() error { return e.Err }
 
 // Cause is for errors.Cause of github.com/pkg/errors.
 func (e *BatchError) Cause() error { return e.Err }
+
+// safely makes an error of the panic of a function that is the user's. Its %+v has the stack of the panic, and errors.As and
+// errors.Is find an error that was panicked with.
+func safely(f func() error) (err error) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case error:
+			err = errors.Wrap(p, "panic")
+		default:
+			err = errors.Errorf("panic: %v", p)
+		}
+	}()
+	return f()
+}

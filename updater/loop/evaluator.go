@@ -48,8 +48,17 @@ func NewShapedEvaluator(build func(shapes map[string]tensor.Shape) (Model, error
 }
 
 // Evaluate makes a pass over data and returns the quantities by their names. A batch without a source for every input, and data
-// without batches, are errors; further sources are ignored. If there are no inputs, the data are not looked at, and may be nil.
-func (e *Evaluator) Evaluate(ctx context.Context, data Batches) (Row, error) {
+// without batches, are errors, and so is a panic of the data or an Aggregator; further sources are ignored. If there are no inputs, the
+// data are not looked at, and may be nil.
+func (e *Evaluator) Evaluate(ctx context.Context, data Batches) (row Row, err error) {
+	err = safely(func() error {
+		row, err = e.evaluate(ctx, data)
+		return err
+	})
+	return row, err
+}
+
+func (e *Evaluator) evaluate(ctx context.Context, data Batches) (Row, error) {
 	var sums *aggregation
 	if e.build == nil && len(e.programs[0].Inputs) == 0 {
 		data = Slice(map[string]any{})

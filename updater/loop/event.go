@@ -48,7 +48,8 @@ func (e Event) Context() context.Context {
 // Row is the row of the log for the batches done so far.
 func (e Event) Row() Row { return e.Loop.Log.Current() }
 
-// Finish asks the loop to stop after the present batch, or the present epoch where the event is after one, and records it.
+// Finish asks the loop to stop after the present batch, or the present epoch where the event is after one, and records it. At an event
+// before the training or an epoch, the loop stops without a further batch.
 func (e Event) Finish() {
 	e.Row()[FinishRequested] = true
 	e.Loop.Stop()

@@ -64,7 +64,7 @@ func (l *Loop) StopAfterEpoch() { l.stop.CompareAndSwap(0, stopEpoch) }
 //
 // The end of the context ends the run between two batches: Run returns the context's error, and that is no failure. Any other error, of
 // the algorithm, the data or a callback, is recorded as Failed and given to the callbacks OnError. An epoch without batches is one. At a
-// batch it is a BatchError.
+// batch it is a BatchError. A panic of the data, a callback or the algorithm is such an error too.
 //
 // A further Run goes on where the last one ended, in the middle of an epoch too, with the batch after the one that failed.
 func (l *Loop) Run(ctx context.Context) error {
@@ -100,7 +100,7 @@ func (l *Loop) begin(ctx context.Context) error {
 		if err := l.tell(ctx, Event{Kind: BeforeTraining}); err != nil {
 			return err
 		}
-		if err := l.Algorithm.Initialize(); err != nil {
+		if err := safely(l.Algorithm.Initialize); err != nil {
 			return errors.Wrap(err, "loop: initializing the algorithm")
 		}
 		l.times.Initialization += time.Since(start)
@@ -128,15 +128,15 @@ func (l *Loop) epoch(ctx context.Context) (more bool, err error) {
 		}
 	}
 	for {
+		if l.stop.Load() == stopNow {
+			return false, l.finish(ctx)
+		}
 		ok, err := l.iteration(ctx)
 		if err != nil {
 			return false, err
 		}
 		if !ok {
 			break
-		}
-		if l.stop.Load() == stopNow {
-			return false, l.finish(ctx)
 		}
 	}
 	l.Close()
@@ -174,7 +174,7 @@ func (l *Loop) iteration(ctx context.Context) (ok bool, err error) {
 		return false, err
 	}
 	start := time.Now()
-	b, ok, err := l.source.read()
+	b, ok, err := l.source.read(l.Data, s)
 	l.times.ReadData += time.Since(start)
 	if err != nil {
 		l.Close() // the next run opens it anew
@@ -189,7 +189,7 @@ func (l *Loop) iteration(ctx context.Context) (ok bool, err error) {
 		return false, err
 	}
 	start = time.Now()
-	err = l.Algorithm.ProcessBatch(b)
+	err = safely(func() error { return l.Algorithm.ProcessBatch(b) })
 	l.times.Train += time.Since(start)
 	if err != nil {
 		return false, err
@@ -202,7 +202,7 @@ func (l *Loop) iteration(ctx context.Context) (ok bool, err error) {
 func (l *Loop) tell(ctx context.Context, e Event) error {
 	e.Loop, e.ctx = l, ctx
 	for _, c := range l.Callbacks {
-		err := c(e)
+		err := safely(func() error { return c(e) })
 		if err == nil {
 			continue
 		}

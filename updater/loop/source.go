@@ -17,13 +17,16 @@ func (r *source) open(data func(epoch int) Batches, s *Status) (bool, error) {
 	if r.next != nil {
 		return true, nil
 	}
-	seq := data(s.EpochsDone)
+	var seq Batches
+	if err := safely(func() error { seq = data(s.EpochsDone); return nil }); err != nil {
+		return false, errors.WithMessagef(err, "loop: opening the data of epoch %d", s.EpochsDone+1)
+	}
 	if seq == nil {
 		return false, nil
 	}
 	r.next, r.stop = iter.Pull2(seq)
 	for i := range s.Taken {
-		if _, err, ok := r.next(); err != nil || !ok {
+		if _, ok, err := r.take(); err != nil || !ok {
 			r.close()
 			if err == nil {
 				err = errors.Errorf("it has only %d", i)
@@ -34,8 +37,19 @@ func (r *source) open(data func(epoch int) Batches, s *Status) (bool, error) {
 	return true, nil
 }
 
-func (r *source) read() (map[string]any, bool, error) {
-	b, err, ok := r.next()
+// read takes the next batch of the present epoch. A callback may have closed the iterator.
+func (r *source) read(data func(epoch int) Batches, s *Status) (map[string]any, bool, error) {
+	if ok, err := r.open(data, s); err != nil || !ok {
+		return nil, false, err
+	}
+	return r.take()
+}
+
+func (r *source) take() (b map[string]any, ok bool, err error) {
+	panicked := safely(func() error { b, err, ok = r.next(); return nil })
+	if panicked != nil {
+		return nil, false, panicked
+	}
 	return b, ok, err
 }
 
