@@ -64,7 +64,7 @@ type model struct {
 	grad [2]*tensor.Dense
 }
 
-func newModel(t *testing.T, config map[string]any, params [][]float64) *model {
+func newModel(t testing.TB, config map[string]any, params [][]float64) *model {
 	t.Helper()
 	s, err := solvers.FromConfigMap(config)
 	require.NoError(t, err)

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	G "gorgonia.org/gorgonia"
 
 	"optimop/internal/safetensors"
 	"optimop/solvers"
@@ -102,7 +101,7 @@ func TestRefuses(t *testing.T) {
 
 type readFunc func(b []byte, s *solvers.Solver) error
 
-// torchOf and kerasOf read bytes.
+// torchOf reads bytes, and so does kerasOf.
 func torchOf(b []byte, s *solvers.Solver) error { return ReadTorch(bytes.NewReader(b), s) }
 func kerasOf(b []byte, s *solvers.Solver) error { return ReadKeras(bytes.NewReader(b), s) }
 
@@ -110,20 +109,20 @@ func requireRefused(t *testing.T, file []byte, config map[string]any, read readF
 	t.Helper()
 	m := newModel(t, config, start())
 	m.step(t, 1)
-	before := map[string]string{}
-	for _, st := range m.s.Store().States() {
-		before[st.Name()] = valueOf(t, st.Value)
-	}
+	before := m.states(t)
 	require.ErrorContains(t, read(file, m.s), want, name)
-	for _, st := range m.s.Store().States() {
-		require.Equal(t, before[st.Name()], valueOf(t, st.Value), "%s: %s", name, st.Name())
-	}
+	require.Equal(t, before, m.states(t), name)
 }
 
-func valueOf(t *testing.T, value func() (G.Value, error)) string {
-	v, err := value()
-	require.NoError(t, err)
-	return fmt.Sprintf("%b", v.Data())
+// states are the bits of all states by name.
+func (m *model) states(t *testing.T) map[string]string {
+	all := map[string]string{}
+	for _, st := range m.s.Store().States() {
+		v, err := st.Value()
+		require.NoError(t, err)
+		all[st.Name()] = fmt.Sprintf("%b", v.Data())
+	}
+	return all
 }
 
 // Two optimizers at once, and none.
