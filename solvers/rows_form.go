@@ -8,6 +8,13 @@ import (
 
 // What steps over rows look like to rules: see graphops.Touched.
 
+// RowPasser is a rule that hands the steps that it gets on to rules that it runs, and does nothing else with those of tables: it
+// gets a gradient of rows as it is, so that these rules can make of it what they do (see RowMode).
+type RowPasser interface {
+	Rule
+	PassesRows() bool
+}
+
 // formOf is what a step over rows was made with; merged says that its value is rows too.
 func formOf(s Step) (t *graphops.Touched, merged bool) {
 	if t, merged = s.Delta.Touched(); t != nil {
@@ -37,6 +44,9 @@ const (
 
 // use is the form for a rule in the present mode. Rules that hold others pass on what they get.
 func (b *build) use(r Rule) rowUse {
+	if p, ok := r.(RowPasser); ok && p.PassesRows() {
+		return useValues
+	}
 	switch r.(type) {
 	case *rows, *restrict, *multiOptimizer, *optimizerMap, *LossScale:
 		return useValues
