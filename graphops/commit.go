@@ -231,7 +231,7 @@ func (o *commitOp) SetTraining(t bool) error {
 }
 
 func (o *commitOp) Do(in ...gorgonia.Value) (v gorgonia.Value, err error) {
-	defer rescue(&err, "commit")
+	defer o.rescue(&err, in)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {

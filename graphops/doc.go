@@ -3,6 +3,7 @@
 //   - Store and State: named values (slots, counters, hyperparameters) that graphs read and write through nodes.
 //   - Expr: symbolic expressions of nodes, evaluated in one pass per parameter, or expanded into ordinary nodes.
 //   - Gradients: reverse mode that leaves no marks, so that several costs on one graph are right.
+//   - Gather, Rows and Touched: look-ups in tables, whose gradients are rows, and updates of rows alone.
 //   - Commit: a list of updates as one operation that acts as a transaction; Refuse and Before go with it.
 //   - CheckNumerics: nodes that fail a run where a value is not finite.
 //   - Generator, Dropout and Expr.TruncatedNormal: random numbers that are a function of a saved state, so that a run can be

@@ -91,7 +91,8 @@ func (o *dropout) SymDiff(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.N
 }
 
 // DoDiff adds the gradient of x where a LispMachine collects it.
-func (o *dropout) DoDiff(_ gorgonia.ExecutionContext, in gorgonia.Nodes, out *gorgonia.Node) error {
+func (o *dropout) DoDiff(_ gorgonia.ExecutionContext, in gorgonia.Nodes, out *gorgonia.Node) (err error) {
+	defer rescue(&err, o.name)
 	grad, err := out.Grad()
 	if err != nil {
 		return err
@@ -130,7 +131,7 @@ func add[T float32 | float64](dst, src []T) {
 
 // Do makes a new value.
 func (o *dropout) Do(in ...gorgonia.Value) (out gorgonia.Value, err error) {
-	defer rescue(&err, o.name)
+	defer o.rescue(&err, in)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var at [3]kernel.Array
@@ -140,7 +141,7 @@ func (o *dropout) Do(in ...gorgonia.Value) (out gorgonia.Value, err error) {
 			shape = o.dims
 		}
 		if at[i], err = o.bound[i].bind(v, dt, shape); err != nil {
-			return nil, errors.Wrapf(err, "graphops: %s: operand %d", o.name, i)
+			return nil, o.wrong(err, i)
 		}
 	}
 	out = o.newValue(o.dt)

@@ -61,6 +61,8 @@ func (x *expander) build(e *expr) (*gorgonia.Node, error) {
 	switch {
 	case e.op == kernel.Const:
 		return constant(e.value, x.on)
+	case e.take != takeNone:
+		return nil, errors.New("graphops: expressions over rows cannot be expanded")
 	case e.op == kernel.Leaf && e.scalar:
 		return x.convert(e.node, tensor.Float64)
 	case e.op == kernel.Leaf:

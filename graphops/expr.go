@@ -32,7 +32,10 @@ type expr struct {
 	scalar bool
 	dt     tensor.Dtype
 	shape  tensor.Shape
-	dims   string // of a rearranging operation, for the kernel; the stream of random numbers
+	dims   string   // of a rearranging operation, for the kernel; the stream of random numbers
+	rows   *Touched // of a leaf that is made of rows, and of every expression over rows
+	form   rowForm
+	take   takeKind // of a leaf that is made of rows; args are what of
 	err    error
 }
 
@@ -104,9 +107,11 @@ func combine(op kernel.Op, operands ...Expr) Expr {
 		}
 		switch {
 		case r.scalar:
-			r.scalar, r.dt, r.shape = false, x.dt, x.shape
+			r.scalar, r.dt, r.shape, r.rows, r.form = false, x.dt, x.shape, x.touched(), x.form
 		case x.dt != r.dt:
 			return broken(errors.Errorf("graphops: %v of %v and %v: dtypes differ", op, r.dt, x.dt))
+		case x.touched() != r.touched() || x.form != r.form:
+			return broken(errors.Errorf("graphops: %v of %v and %v: they do not mix (see graphops.Touched)", op, r.form, x.form))
 		case !x.shape.Eq(r.shape):
 			return broken(errors.Errorf("graphops: %v of shapes %v and %v: only scalars are broadcast", op, r.shape, x.shape))
 		}
@@ -266,8 +271,8 @@ func (e *expr) leaves(elementwise bool) (ns gorgonia.Nodes) {
 	return ns
 }
 
-// lower adds e to a kernel program. leaf gives the index of a node's array.
-func (e *expr) lower(b *kernel.Builder, memo map[*expr]int, leaf func(*gorgonia.Node) int) int {
+// lower adds e to a kernel program.
+func (e *expr) lower(b *kernel.Builder, memo map[*expr]int, l *lowering) int {
 	if i, ok := memo[e]; ok {
 		return i
 	}
@@ -276,16 +281,18 @@ func (e *expr) lower(b *kernel.Builder, memo map[*expr]int, leaf func(*gorgonia.
 	case e.op == kernel.Const:
 		n.Bits = math.Float64bits(e.value)
 	case e.op == kernel.Leaf:
-		n.Leaf = leaf(e.node)
+		n.Leaf = l.leaf(e)
 	}
 	if n.Elem {
-		n.Len = e.shape.TotalSize()
+		n.Len, n.Size = e.shape.TotalSize(), l.size(e)
 		if e.dt == tensor.Float32 {
 			n.Type = kernel.Float32
 		}
 	}
-	for i, a := range e.args {
-		n.Args[i] = a.lower(b, memo, leaf)
+	if e.take == takeNone {
+		for i, a := range e.args {
+			n.Args[i] = a.lower(b, memo, l)
+		}
 	}
 	i := b.Add(n)
 	memo[e] = i

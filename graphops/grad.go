@@ -16,6 +16,7 @@ type gradConfig struct {
 	of, known   gorgonia.Nodes
 	constant    gorgonia.Nodes
 	allowUnused bool
+	keepRows    bool
 }
 
 // KnownGrads gives the gradient of some expressions: grads[i] replaces whatever would be propagated back to of[i], and
@@ -33,6 +34,11 @@ func ConsiderConstant(nodes ...*gorgonia.Node) GradOpt {
 
 // AllowUnused gives nil for a node that the cost does not depend on, instead of an error.
 func AllowUnused() GradOpt { return func(c *gradConfig) { c.allowUnused = true } }
+
+// KeepRows gives the gradient of a node that the cost reads by Gather alone, or by gorgonia.ByIndices along axis 0, as the rows that
+// were looked up: a node whose value is a *Rows, several lookups one after the other. For commits and plans it is a tensor like
+// any other; operations of Gorgonia's cannot read it. Without KeepRows it is the whole tensor.
+func KeepRows() GradOpt { return func(c *gradConfig) { c.keepRows = true } }
 
 // Gradients builds the gradients of a scalar cost with respect to nodes of its graph, in their order. It is reverse mode over
 // the operations' own SymDiff, as gorgonia.Grad is, and gives the same numbers, but for Log2, InverseSqrt and OuterProd, where
@@ -91,7 +97,7 @@ func (c *gradConfig) try(cost *gorgonia.Node, wrt gorgonia.Nodes) (gorgonia.Node
 	if err != nil {
 		return nil, err
 	}
-	trial := gradConfig{s.all(c.of), s.all(c.known), s.all(c.constant), c.allowUnused}
+	trial := gradConfig{s.all(c.of), s.all(c.known), s.all(c.constant), c.allowUnused, c.keepRows}
 	return trial.gradients(s.to[cost], s.all(wrt), s.original)
 }
 
@@ -150,7 +156,7 @@ func (c *gradConfig) check(cost *gorgonia.Node, wrt gorgonia.Nodes) (*gorgonia.E
 func (c *gradConfig) gradients(cost *gorgonia.Node, wrt gorgonia.Nodes, original func(*gorgonia.Node) *gorgonia.Node) (gorgonia.Nodes, error) {
 	roots := c.roots(cost)
 	w := &walk{x: newExpander(roots[0]), of: set(c.of), constant: set(c.constant),
-		depends: map[*gorgonia.Node]bool{}, terms: map[*gorgonia.Node]*gorgonia.Node{}, original: original}
+		depends: map[*gorgonia.Node]bool{}, terms: map[*gorgonia.Node]*gorgonia.Node{}, rows: map[*gorgonia.Node][]rowsTerm{}, original: original}
 	for _, n := range wrt {
 		w.depends[n] = true
 	}
@@ -184,8 +190,10 @@ func (c *gradConfig) gradients(cost *gorgonia.Node, wrt gorgonia.Nodes, original
 		nameless[n] = true
 	}
 	for i, n := range wrt {
-		grad := w.terms[n]
+		grad, err := w.gradient(n, c.keepRows)
 		switch {
+		case err != nil:
+			return nil, err
 		case grad == nil && c.allowUnused:
 			continue
 		case grad == nil:
@@ -220,6 +228,7 @@ type walk struct {
 	seen     map[*gorgonia.Node]bool
 	depends  map[*gorgonia.Node]bool // lies on a differentiable path from a wanted node
 	terms    map[*gorgonia.Node]*gorgonia.Node
+	rows     map[*gorgonia.Node][]rowsTerm // to be added to terms
 	original func(*gorgonia.Node) *gorgonia.Node
 }
 
@@ -271,7 +280,16 @@ func (w *walk) back() error {
 			flows = flows || diff[i] && w.depends[k]
 			wanted[i] = diff[i] && w.depends[k] && !w.of[k]
 		}
-		if w.terms[n] == nil || !flows {
+		if w.terms[n] == nil && w.rows[n] == nil || !flows {
+			continue
+		}
+		if _, err := w.gradient(n, false); err != nil {
+			return err
+		}
+		if looksUp(n) {
+			if wanted[0] {
+				w.rows[kids[0]] = append(w.rows[kids[0]], rowsTerm{w.terms[n], kids[1]})
+			}
 			continue
 		}
 		ds, err := w.symDiff(n, kids, wanted)

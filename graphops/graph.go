@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"io"
 	"math"
+	"strings"
 	"weak"
 
 	"github.com/chewxy/hm"
@@ -117,6 +118,7 @@ type op struct {
 	out  hm.Type
 	dims tensor.Shape
 	salt uint32 // sets the hash apart from those of other nodes
+	node int64  // the id of its node
 }
 
 func newOp(name string, kids gorgonia.Nodes, out hm.Type, shape tensor.Shape) op {
@@ -178,8 +180,10 @@ func apply(self gorgonia.Op, base *op, pure bool, kids ...*gorgonia.Node) (n *go
 		base.salt++
 	}
 	defer soon(g, 1)()
-	return gorgonia.NewUniqueNode(gorgonia.WithType(base.out), gorgonia.WithOp(self), gorgonia.WithChildren(kids), gorgonia.In(g),
-		gorgonia.WithShape(base.dims...)), nil
+	n = gorgonia.NewUniqueNode(gorgonia.WithType(base.out), gorgonia.WithOp(self), gorgonia.WithChildren(kids), gorgonia.In(g),
+		gorgonia.WithShape(base.dims...))
+	base.node = n.ID()
+	return n, nil
 }
 
 // same reports whether a node already is the operation on the same operands.
@@ -194,6 +198,41 @@ func same(n *gorgonia.Node, self gorgonia.Op, kids gorgonia.Nodes) bool {
 		}
 	}
 	return true
+}
+
+// rescue turns a panic of an operation in a run into an error. A tape machine runs operations on a goroutine of its own, where a panic
+// would end the process.
+func (o *op) rescue(err *error, in []gorgonia.Value) {
+	if r := recover(); r != nil {
+		*err = errors.Errorf("graphops: %s (node %d, of %s): %v", o.name, o.node, forms(in), r)
+	}
+}
+
+// wrong is the error of an operand that cannot be used.
+func (o *op) wrong(err error, operand int) error {
+	return errors.Wrapf(err, "graphops: %s (node %d): operand %d", o.name, o.node, operand)
+}
+
+// forms are the dtypes and shapes of values, of not too many.
+func forms(in []gorgonia.Value) string {
+	var all []string
+	for i, v := range in {
+		if i == 8 {
+			all = append(all, fmt.Sprintf("and %d more", len(in)-i))
+			break
+		}
+		all = append(all, form(v))
+	}
+	return strings.Join(all, ", ")
+}
+
+func form(v gorgonia.Value) (text string) {
+	defer func() {
+		if recover() != nil { // a nil pointer
+			text = fmt.Sprintf("an unusable %T", v)
+		}
+	}()
+	return fmt.Sprintf("%v %v", v.Dtype(), v.Shape())
 }
 
 // rescue turns a panic of Gorgonia's into an error.

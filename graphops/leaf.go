@@ -19,6 +19,7 @@ type leaf struct {
 	typ   kernel.DType  // of a float
 	slot  *tensor.Dense // the state's value, once it is settled
 	found kernel.Array  // its elements
+	apart bool          // of a gradient of rows: nothing reads it as a whole tensor
 }
 
 func newLeaf(n *gorgonia.Node, st *State) leaf {

@@ -7,12 +7,13 @@ import (
 
 	"github.com/pkg/errors"
 	"gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
 )
 
 // NewMachine makes a machine that trains: it runs the optim op, the given nodes, and only what they need. (A machine over
 // the whole graph would among other things compute the gradient of the input.) Each RunAll is one step; Reset is optional,
 // also after an error. Dropout and batch normalisation are in training mode during a run, whatever evaluation machines do
-// in between, and in their former mode afterwards. In the error of a run errors.As and errors.Is find that of the operation.
+// in between, and in their former mode afterwards. Other goroutines may look at the states and change them between runs: see Store.Between. In the error of a run errors.As and errors.Is find that of the operation.
 //
 // It refuses nodes that would not see the values of before the step: see Commit. Where nodes share memory, as Reshape does with
 // its operand, it adds a node to the graph that keeps it from being written over.
@@ -86,6 +87,14 @@ type machine struct {
 	modes  []gorgonia.TrainModeOp
 	before []bool
 	ran    bool
+	inputs []expected
+}
+
+// expected is an input and the form that its value must have.
+type expected struct {
+	node  *gorgonia.Node
+	dt    tensor.Dtype
+	shape tensor.Shape
 }
 
 func newMachine(sub *gorgonia.ExprGraph, commit *commitOp) (vm gorgonia.VM, err error) {
@@ -95,6 +104,9 @@ func newMachine(sub *gorgonia.ExprGraph, commit *commitOp) (vm gorgonia.VM, err 
 		if o, ok := n.Op().(gorgonia.TrainModeOp); ok {
 			m.modes = append(m.modes, o)
 		}
+		if n.IsVar() {
+			m.inputs = append(m.inputs, expected{n, n.Dtype(), n.Shape()})
+		}
 	}
 	m.save()
 	defer m.restore() // NewTapeMachine sets modes too
@@ -103,6 +115,13 @@ func newMachine(sub *gorgonia.ExprGraph, commit *commitOp) (vm gorgonia.VM, err 
 }
 
 func (m *machine) RunAll() error {
+	if m.commit != nil && m.commit.plan.store != nil {
+		return m.commit.plan.store.Between(m.run)
+	}
+	return m.run()
+}
+
+func (m *machine) run() error {
 	if m.commit != nil && m.commit.inert {
 		return errors.New("graphops: the optim op of this machine was superseded by a newer one; build a new machine")
 	}
@@ -110,12 +129,27 @@ func (m *machine) RunAll() error {
 		m.VM.Reset()
 	}
 	m.ran = true
+	if err := m.checkInputs(); err != nil {
+		return err
+	}
 	m.save()
 	defer m.restore()
 	for _, o := range m.modes {
 		setTraining(o, m.commit != nil)
 	}
 	return opened(m.VM.RunAll())
+}
+
+// checkInputs refuses values of another dtype or shape than their nodes have, which gorgonia.Let takes and an operation of Gorgonia's
+// may panic at, on a goroutine of the tape machine, where nobody can catch it.
+func (m *machine) checkInputs() error {
+	for i := range m.inputs {
+		in := &m.inputs[i]
+		if v := in.node.Value(); v != nil && (v.Dtype() != in.dt || !slices.Equal(v.Shape(), in.shape)) {
+			return errors.Errorf("graphops: %s: its value is %v %v; it must be %v %v", nodeName(in.node), v.Dtype(), v.Shape(), in.dt, in.shape)
+		}
+	}
+	return nil
 }
 
 // runError lets errors.As and errors.Is find the error of an operation in that of a run.

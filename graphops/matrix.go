@@ -122,6 +122,9 @@ func rearranging(op kernel.Op, operands ...Expr) *expr {
 		if r.err = o.Err(); r.err == nil && o.x.scalar {
 			r.err = errors.Errorf("graphops: %v of a scalar", op)
 		}
+		if r.err == nil && o.x.form != wholeForm {
+			r.err = errors.Errorf("graphops: %v needs a whole tensor, not some rows of one", op)
+		}
 		if r.err != nil {
 			return r
 		}

@@ -172,7 +172,7 @@ type numericsOp struct {
 }
 
 func (o *numericsOp) Do(in ...gorgonia.Value) (v gorgonia.Value, err error) {
-	defer rescue(&err, o.name)
+	defer o.rescue(&err, in)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	defer func() { o.in.memory = memory{} }()

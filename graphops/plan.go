@@ -36,6 +36,7 @@ type Plan struct {
 	odd     []int          // leaves with such a value in this run
 	strided bool           // one of them is read through strides
 	store   *Store         // or nil
+	rows    *rowsPlan      // or nil
 	changes int            // of the store, when its slots were last settled
 	span    func(leaf int) (lo, hi uintptr)
 }
@@ -79,9 +80,12 @@ func compile(updates []Update, c planConfig) (*Plan, error) {
 	p.store, p.changes = c.store, -1
 	p.prog = b.Program(stores, gorgonia.WhichBLAS())
 	p.bound, p.arrays = make([]binding, len(p.leaves)), make([]kernel.Array, len(p.leaves))
+	if p.rows != nil {
+		p.rows.compile(p)
+	}
 	p.span = func(leaf int) (lo, hi uintptr) {
-		if b := &p.bound[leaf]; b.strides != nil {
-			return b.Bytes()
+		if leaf < len(p.bound) && p.bound[leaf].strides != nil {
+			return p.bound[leaf].Bytes()
 		}
 		return p.arrays[leaf].Bytes()
 	}
@@ -99,16 +103,8 @@ func lower(updates []Update, c planConfig) (p *Plan, b *kernel.Builder, stores [
 		return fail(err)
 	}
 	p, b = &Plan{updates: slices.Clone(updates), before: c.before, refuse: c.refuse}, &kernel.Builder{}
-	index := map[*gorgonia.Node]int{}
-	leaf := func(n *gorgonia.Node) int {
-		i, ok := index[n]
-		if !ok {
-			i = len(p.leaves)
-			index[n] = i
-			p.leaves = append(p.leaves, n)
-		}
-		return i
-	}
+	l := &lowering{p: p, index: map[*gorgonia.Node]int{}}
+	l.number(updates, conds, c.refuse)
 	memo := map[*expr]int{}
 	seen := map[*gorgonia.Node]bool{}
 	for i, u := range updates {
@@ -119,10 +115,10 @@ func lower(updates []Update, c planConfig) (p *Plan, b *kernel.Builder, stores [
 			return fail(errors.Errorf("graphops: %s is updated twice; merge the two updates into one", nodeName(u.Target)))
 		}
 		seen[u.Target] = true
-		p.targets = append(p.targets, leaf(u.Target))
-		st := kernel.Store{Leaf: leaf(u.Target), Node: u.Value.x.lower(b, memo, leaf), Cond: -1}
+		p.targets = append(p.targets, l.node(u.Target))
+		st := kernel.Store{Leaf: l.target(i, u), Node: u.Value.x.lower(b, memo, l), Cond: -1}
 		if conds[i].x != nil {
-			st.Cond = conds[i].x.lower(b, memo, leaf)
+			st.Cond = conds[i].x.lower(b, memo, l)
 		}
 		stores = append(stores, st)
 	}
@@ -130,7 +126,10 @@ func lower(updates []Update, c planConfig) (p *Plan, b *kernel.Builder, stores [
 		if err := r.check(); err != nil {
 			return fail(err)
 		}
-		b.Check(r.code.x.lower(b, memo, leaf))
+		b.Check(r.code.x.lower(b, memo, l))
+	}
+	if stores, err = l.tell(b, memo, stores); err != nil {
+		return fail(err)
 	}
 	for _, n := range p.leaves {
 		if n.Graph() != updates[0].Target.Graph() {
@@ -162,6 +161,8 @@ func (u Update) check() error {
 		return errors.Errorf("graphops: %s is %v; an update needs float32, float64 or int64", nodeName(t), dt)
 	case !v.scalar && v.dt != dt:
 		return errors.Errorf("graphops: %s is %v, its new value %v", nodeName(t), dt, v.dt)
+	case v.form == valuesForm:
+		return errors.Errorf("graphops: the new value of %s are values of rows, which may name a row twice; Merge them", nodeName(t))
 	case !v.scalar && !v.shape.Eq(t.Shape()):
 		return errors.Errorf("graphops: %s has shape %v, its new value %v", nodeName(t), t.Shape(), v.shape)
 	}
@@ -240,12 +241,21 @@ func (p *Plan) Run(values []gorgonia.Value) error {
 			return err
 		}
 	}
+	if p.rows != nil {
+		defer p.rows.end()
+		if err := p.rows.begin(p, values); err != nil {
+			return err
+		}
+	}
 	span := p.span
 	if !p.strided {
 		span = nil
 	}
 	if err := p.prog.Run(p.arrays, span); err != nil {
 		return p.explain(err)
+	}
+	if p.rows != nil {
+		p.rows.write(p)
 	}
 	for i, leaf := range p.targets {
 		if p.strided && p.prog.Written(i) {
@@ -258,6 +268,9 @@ func (p *Plan) Run(values []gorgonia.Value) error {
 // bind finds the memory of a leaf's value.
 func (p *Plan) bind(i int, v gorgonia.Value) (err error) {
 	l := &p.want[i]
+	if r, ok := v.(*Rows); ok && l.apart {
+		return r.fits(l.dt, l.shape)
+	}
 	if l.slot != nil && l.shows(v) {
 		p.arrays[i] = l.found
 		return nil

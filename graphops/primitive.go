@@ -76,12 +76,12 @@ func kernelType(dt tensor.Dtype) kernel.DType {
 
 // Do evaluates the primitive into a new value.
 func (p *primitive) Do(in ...gorgonia.Value) (out gorgonia.Value, err error) {
-	defer rescue(&err, p.name)
+	defer p.rescue(&err, in)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i, v := range in {
 		if p.vals[i], err = p.in[i].bind(v, p.dts[i], p.shapes[i]); err != nil {
-			return nil, errors.Wrapf(err, "graphops: %s: operand %d", p.name, i)
+			return nil, p.wrong(err, i)
 		}
 	}
 	out = p.newValue(p.dt)

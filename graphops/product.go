@@ -103,13 +103,13 @@ func (p *product) SymDiff(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.N
 
 // Do multiplies with the BLAS that Gorgonia uses.
 func (p *product) Do(in ...gorgonia.Value) (out gorgonia.Value, err error) {
-	defer rescue(&err, p.name)
+	defer p.rescue(&err, in)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var x [2]kernel.Array
 	for i, v := range in {
 		if x[i], err = p.bound[i].bind(v, p.dt, p.shapes[i]); err != nil {
-			return nil, errors.Wrapf(err, "graphops: %s: operand %d", p.name, i)
+			return nil, p.wrong(err, i)
 		}
 	}
 	c := tensor.New(tensor.Of(p.dt), tensor.WithShape(p.dims...))

@@ -26,6 +26,9 @@ func (e Expr) TruncatedNormal(seed, draw Expr, stream string) Expr {
 	if e.x.scalar || !seed.x.scalar || !draw.x.scalar {
 		return broken(errors.New("graphops: TruncatedNormal needs an elementwise expression, for its shape, and scalars: seed and draw"))
 	}
+	if e.x.form != wholeForm {
+		return broken(errors.New("graphops: TruncatedNormal needs a whole tensor, not some rows of one"))
+	}
 	return Expr{&expr{op: kernel.TruncatedNormal, args: []*expr{seed.x, draw.x}, dt: e.x.dt, shape: e.x.shape, dims: stream}}
 }
 

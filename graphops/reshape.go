@@ -35,13 +35,13 @@ func reshape(n *gorgonia.Node, to tensor.Shape) (*gorgonia.Node, error) {
 }
 
 func (o *reshaped) Do(in ...gorgonia.Value) (out gorgonia.Value, err error) {
-	defer rescue(&err, o.name)
+	defer o.rescue(&err, in)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	a, err := o.in.bind(in[0], o.dt, in[0].Shape())
 	switch {
 	case err != nil:
-		return nil, errors.Wrapf(err, "graphops: %s", o.name)
+		return nil, o.wrong(err, 0)
 	case a.Len != o.dims.TotalSize():
 		return nil, errors.Errorf("graphops: %s: its value has shape %v", o.name, in[0].Shape())
 	}

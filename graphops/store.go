@@ -2,6 +2,7 @@ package graphops
 
 import (
 	"slices"
+	"sync"
 	"weak"
 
 	"github.com/pkg/errors"
@@ -20,8 +21,9 @@ const (
 
 // Store owns named states: what an optimizer remembers between steps, apart from any graph. A graph reads and writes a
 // state through a node, and several graphs (another batch size, another loss) have nodes of the same states. A Store is for
-// one goroutine at a time.
+// one goroutine at a time, but for Between.
 type Store struct {
+	running sync.Mutex
 	states  []*State
 	byName  map[string]*State
 	nodes   map[weak.Pointer[gorgonia.Node]]*State
@@ -149,6 +151,16 @@ func (s *Store) Lock(why error) { s.locked = why }
 
 // Locked is the error of Lock while the store is locked, or nil.
 func (s *Store) Locked() error { return s.locked }
+
+// Between calls f between two runs of the commits From the store: machines of NewMachine wait for f, and f for a run that has begun. It may be
+// called by any goroutine while others train, and by several. In f everything may be read and changed that may be between two steps: states, the
+// hyperparameters of a solver, parameters. The goroutine that trains needs it for what it does itself between its runs, if others
+// change something then. f must neither run such a machine nor call Between, which would wait for ever.
+func (s *Store) Between(f func() error) error {
+	s.running.Lock()
+	defer s.running.Unlock()
+	return f()
+}
 
 // States are all states in the order in which they were made.
 func (s *Store) States() []*State { return s.states }

@@ -130,6 +130,9 @@ type binding struct {
 // has to be read through strides, in a copy.
 func (b *binding) bind(v gorgonia.Value, dt tensor.Dtype, shape tensor.Shape) (kernel.Array, error) {
 	m := &b.memory
+	if r, ok := v.(*Rows); ok {
+		return b.bindRows(r, dt, shape)
+	}
 	switch err := m.find(v); {
 	case err != nil:
 		return kernel.Array{}, err

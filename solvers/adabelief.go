@@ -82,7 +82,7 @@ func (r *AdaBelief) Apply(b *Builder, in []Step) ([]Step, error) {
 		}
 		m, v := b.Slot(s, "m"), b.Slot(s, "s")
 		m1 := m.Set(average(m.Expr, g, b1))
-		v1 := v.Set(average(v.Expr, g.Sub(m1).Square(), b2).Add(inner))
+		v1 := v.Set(average(v.Expr, b.ofRows(s, g.Sub(m1).Square()), b2).Add(b.ofRows(s, inner)))
 		most := v1
 		if r.AMSGrad {
 			h := b.Slot(s, "shat")

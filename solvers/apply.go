@@ -50,9 +50,9 @@ func (s *Solver) identify(model []gorgonia.ValueGrad) (names []string, forms []f
 		var f form
 		switch n := asNode(m); {
 		case n != nil && n.Type() != nil:
-			f = form{n.Dtype(), n.Shape().Clone()}
+			f = form{dt: n.Dtype(), shape: n.Shape().Clone()}
 		case n == nil && !absent(m.Value()):
-			f = form{m.Value().Dtype(), m.Value().Shape().Clone()}
+			f = form{dt: m.Value().Dtype(), shape: m.Value().Shape().Clone()}
 		default:
 			return nil, nil, nil, errors.Errorf("solvers: parameter %q has no value", named.names[i])
 		}
@@ -133,7 +133,7 @@ func (s *Solver) StatelessApply(state, grads, params []gorgonia.Value) (newParam
 		if err := s.checkStep(names[i], v, grads[i]); err != nil {
 			return nil, nil, err
 		}
-		some, forms = append(some, names[i]), append(forms, form{v.Dtype(), v.Shape().Clone()})
+		some, forms = append(some, names[i]), append(forms, form{v.Dtype(), v.Shape().Clone(), isRows(grads[i])})
 		b.values, b.grads = append(b.values, fresh), append(b.grads, grads[i])
 	}
 	if len(some) == 0 {

@@ -33,10 +33,12 @@ type build struct {
 	when    []graphops.CommitOpt    // conditions of some of the updates
 	only    map[*gorgonia.Node]Expr // those that the steps of parameters have
 	counts  map[string]Expr
-	adjust  []adjustment             // of the rules that run now
-	exempt  []func(name string) bool // parameters from weight decay, for them
-	met     map[*ruleInfo]bool       // in order, which settles the names of rules that cannot be told apart
-	ran     map[*ruleInfo]bool       // met, and applied
+	adjust  []adjustment                         // of the rules that run now
+	exempt  []func(name string) bool             // parameters from weight decay, for them
+	met     map[*ruleInfo]bool                   // in order, which settles the names of rules that cannot be told apart
+	ran     map[*ruleInfo]bool                   // met, and applied
+	mode    RowMode                              // for gradients of rows, of the rules that run now
+	sparse  map[*gorgonia.Node]*graphops.Touched // those that the rule with this mode got, by parameter
 	depth   int
 	err     error
 }
@@ -87,7 +89,7 @@ func (b *Builder) Run(r Rule, in []Step) ([]Step, error) {
 func (b *Builder) skip(r Rule) {
 	dry := *b.build
 	dry.g, dry.store, dry.updates, dry.bound = gorgonia.NewGraph(), graphops.NewStore(), nil, nil
-	dry.when, dry.only, dry.adjust, dry.exempt = nil, nil, nil, nil
+	dry.when, dry.only, dry.adjust, dry.exempt, dry.sparse = nil, nil, nil, nil, nil
 	dry.counts, dry.ran = map[string]Expr{}, map[*ruleInfo]bool{}
 	_, _ = (&Builder{&dry, b.rule}).Run(r, nil)
 }
@@ -134,7 +136,9 @@ func (r *ruleInfo) apply(b *Builder, in []Step) (out []Step, err error) {
 	}()
 	in = slices.Clone(in) // a rule may change what it gets
 	for i, s := range in {
-		in[i].Value, in[i].Delta = spread(s, s.Value), spread(s, s.Delta)
+		s = b.present(r.rule, s)
+		s.Value, s.Delta = spread(s, s.Value), spread(s, s.Delta)
+		in[i] = s
 	}
 	given := map[*gorgonia.Node]bool{}
 	for _, s := range in {
@@ -166,7 +170,7 @@ func spread(s Step, e Expr) Expr {
 	if !e.IsScalar() {
 		return e
 	}
-	return never.Select(graphops.Of(s.Param.Node), e)
+	return never.Select(like(s), e)
 }
 
 // Gradients are the steps that the solver's first rule gets: the gradients of all parameters that have one, whatever the rules
@@ -291,7 +295,11 @@ func (b *Builder) Slot(s Step, name string, opts ...SlotOpt) Slot {
 	if node == nil {
 		return Slot{b: b.build}
 	}
-	return Slot{graphops.Of(node), b.build, node}
+	e := graphops.Of(node)
+	if t, merged := formOf(s); merged {
+		e = t.Rows(e)
+	}
+	return Slot{e, b.build, node}
 }
 
 // ScalarSlot is a float64 number that is remembered for the parameter of a step.

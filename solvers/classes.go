@@ -22,6 +22,7 @@ var holders = []preset{
 	{"moving_average", func() Rule { return newMovingAverage(nil) }},
 	{"multi_optimizer", func() Rule { return &multiOptimizer{} }},
 	{"optimizer_map", func() Rule { return &optimizerMap{} }},
+	{"rows", func() Rule { return &rows{} }},
 	{"restrict", func() Rule { return &restrict{} }},
 	{"swa", func() Rule { return newSWA(nil) }},
 }

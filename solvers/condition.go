@@ -118,3 +118,13 @@ func (s *Solver) RuleNames(r Rule) (names []string, err error) {
 	}
 	return names, nil
 }
+
+// Rule is the rule of that name in this solver, as RuleNames has it, or nil. Rules that other rules run are known once something was built.
+func (s *Solver) Rule(name string) Rule {
+	for _, r := range s.rules {
+		if r.name == name {
+			return r.rule
+		}
+	}
+	return nil
+}

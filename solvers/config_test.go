@@ -166,6 +166,7 @@ func TestConfigOfHolders(t *testing.T) {
 		OptimizerMap(NewSGD(), Route{"w.*", NewAdam()}, Route{"b", NewLion()}),
 		Restrict(NewMuon(), "w"),
 		SWA(NewSGD(), func(s *SWAOptions) { s.StartAveraging, s.AveragePeriod = 5, 3 }),
+		WithRows(NewAdam(), RowsLazy),
 	} {
 		back := again(t, s)
 		require.Equal(t, ruleNames(s), ruleNames(back))

@@ -231,8 +231,11 @@ func TestContractLossScaleOfAMap(t *testing.T) {
 
 // The gradient of a look-up of rows is zero in the others: training is that of the same gradient, given in full.
 func TestContractLookups(t *testing.T) {
-	rows := []float64{0, 10, 2, 8, 4, 6, 0, 1} // pairs of a row and its gradient; of one row twice
+	pairs := []float64{0, 10, 2, 8, 4, 6, 0, 1} // pairs of a row and its gradient; of one row twice
 	for _, name := range Optimizers() {
+		if len(within[*rows](must(FromConfig(name, nil)))) > 0 { // another mode: see TestRowsGolden
+			continue
+		}
 		var got [2][]float64
 		for i := range got {
 			g := G.NewGraph()
@@ -242,18 +245,23 @@ func TestContractLookups(t *testing.T) {
 				ix := G.NewTensor(g, G.Int, 1, G.WithShape(4), G.WithName("rows"), G.WithValue(tensor.New(tensor.WithBacking([]int{0, 2, 4, 0}))))
 				read, d = must(G.ByIndices(w, ix, 0)), tensor.New(tensor.WithShape(4, 3, 2), tensor.Of(tensor.Float64))
 			}
-			for k := 0; k < len(rows); k += 2 {
-				at := int(rows[k])
+			for k := 0; k < len(pairs); k += 2 {
+				at := int(pairs[k])
 				if i == 1 {
 					at = k / 2
 				}
 				for j := range 6 {
-					d.Float64s()[6*at+j] += rows[k+1]
+					d.Float64s()[6*at+j] += pairs[k+1]
 				}
 			}
 			dn := G.NewTensor(g, G.Float64, 3, G.WithShape(d.Shape()...), G.WithName("d"), G.WithValue(d))
 			loss := must(G.Sum(must(G.HadamardProd(read, dn))))
-			vm := must(graphops.NewMachine(must(must(FromConfig(name, nil)).Minimize(loss, w))))
+			s := must(FromConfig(name, nil))
+			switch s.rules[0].rule.(type) {
+			case *NormalizedSGD, *NeuralOptimizer1, *GradVarianceScaled: // RETURNN's, which do not add up rows that are named twice
+				s = WithRows(s, RowsDense)
+			}
+			vm := must(graphops.NewMachine(must(s.Minimize(loss, w))))
 			for range 3 {
 				require.NoError(t, vm.RunAll(), name)
 			}

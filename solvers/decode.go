@@ -139,9 +139,12 @@ func without(err error, prefix string) error {
 }
 
 // ownOptions are the rules whose fields a config sets by their bare names: those of a chain that a registered name stands for,
-// but of a rule that holds others only the rule itself, since the others have configs of their own.
+// or one with a mode for rows, but of a rule that holds others only the rule itself, since the others have configs of their own.
 func ownOptions(r Rule) ([]*ruleInfo, error) {
 	_, composite := r.(Composite)
+	if w, ok := r.(*rows); ok && w.Rule != nil {
+		composite = false
+	}
 	if c, ok := r.(*chain); composite || ok && len(c.Rules) == 0 {
 		info, err := describe(r, nil)
 		return []*ruleInfo{info}, err

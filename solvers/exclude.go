@@ -66,5 +66,10 @@ func (b *Builder) Decays(p Param) bool {
 	return !slices.ContainsFunc(b.exempt, func(exempt func(string) bool) bool { return exempt(p.Name) })
 }
 
-// decayOf is a weight decay, 0 for a parameter that is exempt from it.
-func (b *Builder) decayOf(s Step, decay Expr) Expr { return either(b.Decays(s.Param), decay, zero) }
+// decayOf is a weight decay, 0 for a parameter that is exempt from it, and for the rows of one that are.
+func (b *Builder) decayOf(s Step, decay Expr) Expr {
+	if t := b.sparse[s.Param.Node]; t != nil && b.mode == RowsDecay {
+		decay = t.Mask().Select(decay, zero)
+	}
+	return either(b.Decays(s.Param), decay, zero)
+}

@@ -25,7 +25,9 @@ func (r *GradVarianceScaled) Apply(b *Builder, in []Step) ([]Step, error) {
 	lr, b1, b2, eps := b.Hyper("learning_rate"), b.Hyper("beta1"), b.Hyper("beta2"), b.Hyper("epsilon")
 	return b.Each(in, func(s Step) Expr {
 		g, m, v := s.Delta, b.Slot(s, "m"), b.Slot(s, "v")
-		d := g.Sub(m.Set(average(m.Expr, g, b1))).Square()
-		return lr.Mul(g).Mul(v.Set(average(v.Expr, d, b2)).Div(d.Add(eps)).Min(one))
+		m1 := m.Set(average(m.Expr, summed(g), b1))
+		d := g.Sub(alike(m1, g)).Square()
+		v1 := v.Set(average(v.Expr, summed(d), b2))
+		return lr.Mul(g).Mul(alike(v1, g).Div(d.Add(eps)).Min(one))
 	})
 }

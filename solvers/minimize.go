@@ -87,7 +87,7 @@ func (s *Solver) CheckCompose(vars gorgonia.Nodes, has []bool) error {
 	if err := s.Err(); err != nil {
 		return err
 	}
-	_, err := s.checkVars(vars, has)
+	_, err := s.checkVars(vars, has, make([]bool, len(vars)))
 	return err
 }
 
@@ -96,7 +96,7 @@ func (s *Solver) updates(loss *gorgonia.Node, vars gorgonia.Nodes) (*build, erro
 	if err != nil {
 		return nil, err
 	}
-	nodes, err := graphops.Gradients(loss, vars, graphops.AllowUnused())
+	nodes, err := graphops.Gradients(loss, vars, s.gradOptions()...)
 	if err != nil {
 		return nil, err
 	}
@@ -116,6 +116,14 @@ func (s *Solver) updates(loss *gorgonia.Node, vars gorgonia.Nodes) (*build, erro
 	}
 	b.updates = append(runs, b.updates...)
 	return b, nil
+}
+
+// gradOptions are those of the gradients that the solver asks for.
+func (s *Solver) gradOptions() []graphops.GradOpt {
+	if s.expanded {
+		return []graphops.GradOpt{graphops.AllowUnused()}
+	}
+	return []graphops.GradOpt{graphops.AllowUnused(), graphops.KeepRows()}
 }
 
 // countRuns are the updates that give the random operations of the loss, such as dropout, other numbers in the next run.
@@ -149,7 +157,7 @@ func (s *Solver) Compose(vars gorgonia.Nodes, grads []Gradient) ([]graphops.Upda
 	if err := s.Err(); err != nil {
 		return nil, nil, err
 	}
-	named, err := s.checkVars(vars, used)
+	named, err := s.checkVars(vars, used, rowsOfAll(grads))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -158,6 +166,15 @@ func (s *Solver) Compose(vars gorgonia.Nodes, grads []Gradient) ([]graphops.Upda
 		return nil, nil, err
 	}
 	return b.updates, s.commitOptions(b), nil
+}
+
+// rowsOfAll says which gradients are rows.
+func rowsOfAll(grads []Gradient) []bool {
+	rows := make([]bool, len(grads))
+	for i, g := range grads {
+		rows[i] = graphops.RowsNode(g.Raw) != nil && g.More == (Expr{})
+	}
+	return rows
 }
 
 // compose applies the rules to gradients, once all is checked.
@@ -172,6 +189,12 @@ func (s *Solver) compose(named *naming, vars gorgonia.Nodes, grads []Gradient) (
 			continue
 		}
 		st := Step{Param{named.names[i], v}, graphops.Of(v), grads[i].Raw}
+		var err error
+		if n := graphops.RowsNode(st.Delta); n != nil && grads[i].More == (Expr{}) && !s.expanded {
+			if st, err = rowsOf(st, n); err != nil {
+				return nil, err
+			}
+		}
 		b.grads = append(b.grads, st)
 		if grads[i].More != (Expr{}) {
 			st.Delta = st.Delta.Add(grads[i].More)
@@ -180,7 +203,7 @@ func (s *Solver) compose(named *naming, vars gorgonia.Nodes, grads []Gradient) (
 			return nil, errors.Wrapf(err, "solvers: the gradient of %q", st.Param.Name)
 		}
 		steps = append(steps, st)
-		s.params.form[st.Param.Name] = form{v.Dtype(), v.Shape()}
+		s.params.form[st.Param.Name] = form{dt: v.Dtype(), shape: v.Shape()}
 	}
 	if len(unused) > 0 && !s.warned {
 		s.warned = true
@@ -198,18 +221,27 @@ func (s *Solver) check(loss *gorgonia.Node, vars gorgonia.Nodes) (*naming, error
 	if err != nil {
 		return nil, err
 	}
-	return s.checkVars(vars, used)
+	looked := make([]bool, len(vars))
+	if !s.expanded {
+		if looked, err = graphops.TryRows(loss, vars, graphops.AllowUnused()); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.checkCatchUp(vars, looked); err != nil {
+		return nil, err
+	}
+	return s.checkVars(vars, used, looked)
 }
 
 // checkVars looks at all that does not concern the loss.
-func (s *Solver) checkVars(vars gorgonia.Nodes, used []bool) (*naming, error) {
+func (s *Solver) checkVars(vars gorgonia.Nodes, used, rows []bool) (*naming, error) {
 	if err := checkInputs(vars); err != nil {
 		return nil, err
 	}
 	model := make([]gorgonia.ValueGrad, len(vars))
 	forms := make([]form, len(vars))
 	for i, v := range vars {
-		model[i], forms[i] = v, form{v.Dtype(), v.Shape()}
+		model[i], forms[i] = v, form{v.Dtype(), v.Shape(), rows[i]}
 	}
 	named, err := s.params.name(model)
 	if err != nil {
@@ -337,6 +369,7 @@ func (s *Solver) build(b *build, in []Step) (*build, error) {
 		return nil, errors.New("solvers: the rules returned no step for any parameter")
 	}
 	for _, st := range out {
+		st = b.merged(st)
 		b.updates = append(b.updates, graphops.Update{Target: st.Param.Node, Value: st.Value.Sub(st.Delta)})
 	}
 	return b, b.countStep()

@@ -12,8 +12,11 @@ import (
 )
 
 // mixed are parameters of both dtypes, some of them scalars, one without elements.
-var mixed = []form{{tensor.Float32, tensor.Shape{3, 2}}, {tensor.Float64, tensor.Shape{4}}, {tensor.Float32, tensor.ScalarShape()},
-	{tensor.Float64, tensor.Shape{0, 3}}, {tensor.Float32, tensor.Shape{1, 1}}, {tensor.Float64, tensor.ScalarShape()}}
+var mixed = []form{
+	{dt: tensor.Float32, shape: tensor.Shape{3, 2}}, {dt: tensor.Float64, shape: tensor.Shape{4}},
+	{dt: tensor.Float32, shape: tensor.ScalarShape()}, {dt: tensor.Float64, shape: tensor.Shape{0, 3}},
+	{dt: tensor.Float32, shape: tensor.Shape{1, 1}}, {dt: tensor.Float64, shape: tensor.ScalarShape()},
+}
 
 func mixedValues(seed int) (vs []G.Value) {
 	for i, f := range mixed {

@@ -23,7 +23,8 @@ func (r *NeuralOptimizer1) Apply(b *Builder, in []Step) ([]Step, error) {
 	lr, b1, c := b.Hyper("learning_rate"), b.Hyper("beta1"), b.Hyper("decrease_factor")
 	return b.Each(in, func(s Step) Expr {
 		g, m := s.Delta, b.Slot(s, "m")
-		agree := g.Sign().Equal(m.Set(average(m.Expr, g, b1)).Sign())
+		m1 := m.Set(average(m.Expr, summed(g), b1))
+		agree := g.Sign().Equal(alike(m1, g).Sign())
 		return lr.Mul(g).Mul(agree.Select(one, c))
 	})
 }

@@ -45,7 +45,7 @@ func TestOptionNames(t *testing.T) {
 		require.Equal(t, c.want, must(s.Get(c.field)), "%s %s", c.name, c.option)
 	}
 	s := must(FromConfig("tf1/momentum", map[string]any{"use_nesterov": true}))
-	require.True(t, s.rule.(*Momentum).Nesterov)
+	require.True(t, s.rules[1].rule.(*Momentum).Nesterov)
 	for _, axis := range []any{0, 0., []any{0.}, []int{0}, []float64{0}} {
 		s = must(FromConfig("blocks/variable_clipping", map[string]any{"axis": axis}))
 		require.Equal(t, []int{0}, s.rule.(*VariableClipping).Axes)

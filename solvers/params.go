@@ -41,6 +41,7 @@ type identity struct {
 type form struct {
 	dt    tensor.Dtype
 	shape tensor.Shape
+	rows  bool // of its gradient, which may change
 }
 
 // name finds the names of a list of parameters. Those that were seen before keep theirs; a new one takes its own name,

@@ -38,6 +38,7 @@ var own = []preset{
 	{"l1_ball", func() Rule { return NewL1Ball(1) }},
 	{"l2_ball", func() Rule { return NewL2Ball(1) }},
 	{"lamb", func() Rule { return NewLAMB() }},
+	{"lazy_adam", func() Rule { return NewLazyAdam() }},
 	{"lion", func() Rule { return NewLion() }},
 	{"max_norm", func() Rule { return NewMaxNorm(2) }},
 	{"min_max_norm", func() Rule { return NewMinMaxNorm(0, 1) }},
@@ -80,32 +81,42 @@ func adamHat(eps float64) *Adam {
 	return &a
 }
 
+// inMode is an optimizer with a mode for gradients of rows.
+func inMode(mode RowMode, factory func() Rule) func() Rule {
+	return func() Rule { return WithRows(factory(), mode) }
+}
+
+// lazy is an optimizer of which only the rows of the gradient are updated.
+func lazy(factory func() Rule) func() Rule { return inMode(RowsLazy, factory) }
+
 // coupled is a torch optimizer with its weight_decay.
 func coupled(r Rule) Rule { return Chain(&CoupledDecay{}, r) }
 
 // tensorflow1 are the optimizers of tf.train by name, also reachable by RETURNN's configs.
 var tensorflow1 = []preset{
-	{"adadelta", func() Rule { return &Adadelta{0.001, 0.95, 1e-8} }},
+	{"adadelta", lazy(func() Rule { return &Adadelta{0.001, 0.95, 1e-8} })},
 	{"adagrad", func() Rule { return &Adagrad{LearningRate: 0.001, InitialAccumulatorValue: 0.1} }},
 	{"adagradda", func() Rule { return NewAdagradDA() }},
 	{"adam", func() Rule { return adamHat(1e-8) }},
-	{"ftrl", func() Rule { return NewFtrl() }},
+	{"ftrl", lazy(func() Rule { return NewFtrl() })},
 	{"gradientdescent", func() Rule { return NewSGD() }},
-	{"momentum", func() Rule { return NewMomentum() }},
+	{"momentum", lazy(func() Rule { return NewMomentum() })},
 	{"proximaladagrad", func() Rule { return NewProximalAdagrad() }},
 	{"proximalgradientdescent", func() Rule { return NewProximalGradientDescent() }},
-	{"rmsprop", func() Rule {
+	{"rmsprop", lazy(func() Rule {
 		return &RMSprop{LearningRate: 0.001, Rho: 0.9, Epsilon: 1e-10, InitialValue: 1, EpsilonInside: true}
-	}},
+	})},
 }
+
+func adamax() Rule { return &Adamax{LearningRate: 0.001, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-7} }
 
 // keras2 are the optimizers of Keras 2 that RETURNN's configs reach by name.
 var keras2 = []preset{
-	{"adamax", func() Rule { return &Adamax{LearningRate: 0.001, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-7} }},
-	{"nadam", func() Rule {
+	{"adamax", lazy(adamax)},
+	{"nadam", inMode(RowsSlots, func() Rule {
 		return &Nadam{LearningRate: 0.001, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-7, MomentumDecay: 0.004, Form: "scheduled"}
-	}},
-	{"sgd", func() Rule { return &Momentum{LearningRate: 0.01, RateInside: true} }},
+	})},
+	{"sgd", lazy(func() Rule { return &Momentum{LearningRate: 0.01, RateInside: true} })},
 }
 
 // families are the libraries by name.
@@ -115,7 +126,7 @@ var families = map[string][]preset{
 	"returnn": append([]preset{
 		{"adamax", keras2[0].factory},
 		{"amsgrad", func() Rule { return NewAMSGrad(func(a *AMSGrad) { a.Epsilon = 0 }) }},
-		{"customadam", func() Rule { return adamHat(1e-8) }},
+		{"customadam", lazy(func() Rule { return adamHat(1e-8) })},
 		{"customgradientdescent", func() Rule { return NewSGD() }},
 		{"grad_norm_to_clip_to_zero", func() Rule { return NewZeroByGlobalNorm(0, func(z *ZeroByGlobalNorm) { z.Raw = true }) }},
 		{"gradient_clip", func() Rule { return NewClipByValue(0) }},
@@ -125,9 +136,9 @@ var families = map[string][]preset{
 		{"gradient_nan_inf_filter", func() Rule { return NewFilterNotFinite() }},
 		{"gradient_noise", func() Rule { return NewGradientNoise(0) }},
 		{"gradvariancescaled", func() Rule { return NewGradVarianceScaled() }},
-		{"nadam", func() Rule {
+		{"nadam", inMode(RowsSlots, func() Rule {
 			return &Nadam{LearningRate: 0.001, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, MomentumDecay: 0.004, Form: "tensorflow"}
-		}},
+		})},
 		{"nadamkeras", keras2[1].factory},
 		{"neuraloptimizer1", func() Rule { return NewNeuralOptimizer1() }},
 		{"normalizedsgd", func() Rule { return NewNormalizedSGD() }},
@@ -141,7 +152,7 @@ var families = map[string][]preset{
 			return &Adagrad{LearningRate: 0.001, InitialAccumulatorValue: 0.1, Epsilon: 1e-7, EpsilonInside: true}
 		}},
 		{"adam", func() Rule { return adamHat(1e-7) }},
-		{"adamax", keras2[0].factory},
+		{"adamax", adamax},
 		{"adamw", func() Rule { return &AdamW{Adam: *adamHat(1e-7), WeightDecay: 0.004} }},
 		{"ftrl", func() Rule { return NewFtrl() }},
 		{"lamb", func() Rule {
@@ -157,16 +168,19 @@ var families = map[string][]preset{
 		{"sgd", func() Rule { return &Momentum{LearningRate: 0.01, RateInside: true} }},
 	},
 	"addons": {
-		{"adabelief", func() Rule { return NewAdaBelief(func(a *AdaBelief) { a.Decay = "direction" }) }},
-		{"adamw", func() Rule { return &AdamW{Adam: *adamHat(1e-7), WeightDecay: 0.01, RateIndependent: true} }},
+		{"adabelief", inMode(RowsSlots, func() Rule { return NewAdaBelief(func(a *AdaBelief) { a.Decay = "direction" }) })},
+		{"adamw", inMode(RowsDecay, func() Rule {
+			return &AdamW{Adam: *adamHat(1e-7), WeightDecay: 0.01, RateIndependent: true}
+		})},
 		{"cocob", func() Rule { return NewCOCOB() }},
-		{"conditionalgradient", func() Rule { return NewConditionalGradient() }},
+		{"conditionalgradient", lazy(func() Rule { return NewConditionalGradient() })},
 		{"lamb", func() Rule { return NewLAMB() }},
-		{"novograd", func() Rule { return NewNovoGrad() }},
+		{"lazyadam", func() Rule { return NewLazyAdam() }},
+		{"novograd", lazy(func() Rule { return NewNovoGrad() })},
 		{"proximaladagrad", func() Rule { return NewProximalAdagrad() }},
-		{"rectifiedadam", func() Rule { return NewRAdam(func(r *RAdam) { r.Epsilon = 1e-7 }) }},
-		{"sgdw", func() Rule { return NewSGDW() }},
-		{"yogi", func() Rule { return NewYogi() }},
+		{"rectifiedadam", inMode(RowsSlots, func() Rule { return NewRAdam(func(r *RAdam) { r.Epsilon = 1e-7 }) })},
+		{"sgdw", lazy(func() Rule { return NewSGDW() })},
+		{"yogi", inMode(RowsSlots, func() Rule { return NewYogi() })},
 	},
 	"torch": {
 		{"adabelief", func() Rule {

@@ -17,7 +17,7 @@ const format = "optimop solver 1"
 // Save writes Variables, by name, in the safetensors format (https://github.com/huggingface/safetensors). The parameters are
 // not among them. Those that are nameless, or share a name with another, are an error: their states could not be found again.
 func (s *Solver) Save(w io.Writer) error {
-	if err := s.Err(); err != nil {
+	if err := s.CatchUp(); err != nil {
 		return err
 	}
 	if err := s.params.unnamed(); err != nil {
@@ -44,7 +44,7 @@ func (s *Solver) Save(w io.Writer) error {
 // Load reads what Save wrote, into the same variables: Build makes them first. All that is missing, unexpected, of another
 // dtype or shape, or illegal is listed in one error, and then nothing is changed. See SetWeights.
 func (s *Solver) Load(r io.Reader) error {
-	if err := s.Err(); err != nil {
+	if err := s.CatchUp(); err != nil {
 		return err
 	}
 	vars := s.Variables()

@@ -137,6 +137,15 @@ func (s *Solver) HyperNode(name string, g *gorgonia.ExprGraph) (*gorgonia.Node, 
 	return st.Node(g)
 }
 
+// Schedules are the schedules by the full names of their hyperparameters, as Schedule was given them.
+func (s *Solver) Schedules() map[string]schedule.Schedule {
+	all := map[string]schedule.Schedule{}
+	for _, h := range s.schedule {
+		all[h.name] = h.sch
+	}
+	return all
+}
+
 // scheduled finds the schedule of a hyperparameter by its full name, or nil. A rule that several rules run, and that has a name for
 // each, has one schedule, as it has one value.
 func (s *Solver) scheduled(full string) *scheduled {

@@ -31,6 +31,7 @@ type Solver struct {
 	params   params
 	plans    []*stepPlan
 	batch    batch
+	arrears  map[string]*arrears // by parameter
 	warned   bool
 }
 
@@ -280,7 +281,7 @@ func (s *Solver) Store() *graphops.Store { return s.store }
 // Slot is the node of a slot on a graph, "m", "adam/m" or "w/adam/m", for the parameter v of that graph; nil if there is none.
 // Case, "_" and "-" make no difference. The node is made where only Step has used the slot so far.
 func (s *Solver) Slot(v *gorgonia.Node, name string) *gorgonia.Node {
-	if v == nil || s.Err() != nil {
+	if v == nil || s.CatchUp() != nil {
 		return nil
 	}
 	param, ok := s.params.known(v)
@@ -305,7 +306,7 @@ func (s *Solver) Slot(v *gorgonia.Node, name string) *gorgonia.Node {
 // Reset makes slots and counters, the global step among them, what they were before the first step. Hyperparameters and parameters stay, and so do the
 // counts of runs that the optim ops themselves show.
 func (s *Solver) Reset() error {
-	if err := s.Err(); err != nil {
+	if err := s.CatchUp(); err != nil {
 		return err
 	}
 	return s.store.Reset()

@@ -75,14 +75,14 @@ func (s *Solver) step(model []gorgonia.ValueGrad, grads []gorgonia.Value) (err e
 		}
 		b.names, b.values, b.grads = append(b.names, names[i]), append(b.values, v), append(b.grads, g)
 		if n := asNode(m); grads == nil && (n == nil || n.Deriv() == nil || n.Deriv().Value() != g) {
-			b.owned = append(b.owned, g)
+			b.own(g)
 		}
 	}
 	if len(b.names) == 0 {
 		return errors.New("solvers: no parameter has a gradient")
 	}
 	if p == nil || len(p.names) != len(b.names) {
-		if p, err = s.plan(b.names, b.values, names); err != nil {
+		if p, err = s.plan(b.names, b.values, b.grads, names); err != nil {
 			return err
 		}
 	}
@@ -110,6 +110,23 @@ type batch struct {
 	keep                 []gorgonia.Value // what must not be set to zero: all parameters and, in the end, slots
 }
 
+// own adds a gradient that will be set to zero: of one of rows the values.
+func (b *batch) own(g gorgonia.Value) {
+	r, ok := g.(*graphops.Rows)
+	switch {
+	case !ok:
+		b.owned = append(b.owned, g)
+	case r.Values != nil:
+		b.owned = append(b.owned, r.Values)
+	}
+}
+
+// isRows reports whether a gradient is one of rows.
+func isRows(g gorgonia.Value) bool {
+	_, ok := g.(*graphops.Rows)
+	return ok
+}
+
 // clear lets go of all values, so that the memory of gradients is free between steps.
 func (b *batch) clear() {
 	clear(b.values)
@@ -133,7 +150,7 @@ func (s *Solver) checkStep(name string, v, g gorgonia.Value) error {
 	case !v.Shape().Eq(g.Shape()):
 		return errors.Errorf("solvers: parameter %q has shape %v, its gradient %v", name, v.Shape(), g.Shape())
 	}
-	return s.params.check(name, form{v.Dtype(), v.Shape()})
+	return s.params.check(name, form{dt: v.Dtype(), shape: v.Shape()})
 }
 
 // stepPlan is the update of a list of parameters, compiled on a graph of leaves that no machine runs.
@@ -177,15 +194,15 @@ const (
 const maxPlans = 64
 
 // plan finds the plan for parameters of these names and forms, or makes it.
-func (s *Solver) plan(names []string, values []gorgonia.Value, all []string) (*stepPlan, error) {
+func (s *Solver) plan(names []string, values, grads []gorgonia.Value, all []string) (*stepPlan, error) {
 	for _, p := range s.plans {
-		if p.fits(names, values) {
+		if p.fits(names, values, grads) {
 			return p, nil
 		}
 	}
 	forms := make([]form, len(values))
 	for i, v := range values {
-		forms[i] = form{v.Dtype(), v.Shape().Clone()}
+		forms[i] = form{v.Dtype(), v.Shape().Clone(), isRows(grads[i])}
 	}
 	if err := s.trial(names, forms, all); err != nil {
 		return nil, err
@@ -195,13 +212,19 @@ func (s *Solver) plan(names []string, values []gorgonia.Value, all []string) (*s
 		return nil, err
 	}
 	updates := slices.Clone(p.b.updates)
-	for _, d := range p.grads {
+	p.alone = len(s.bound) == 0
+	for i, d := range p.grads {
+		if forms[i].rows { // whose values are set to zero afterwards
+			p.alone = false
+			continue
+		}
 		updates = append(updates, graphops.Update{Target: d, Value: never.Select(graphops.Of(d), zero)})
 	}
-	if p.zeroes, err = p.compile(updates); err != nil {
-		return nil, err
+	if p.alone {
+		if p.zeroes, err = p.compile(updates); err != nil {
+			return nil, err
+		}
 	}
-	p.alone = len(s.bound) == 0
 	targets := map[*gorgonia.Node]bool{}
 	for _, u := range p.b.updates {
 		targets[u.Target] = true
@@ -216,12 +239,12 @@ func (s *Solver) plan(names []string, values []gorgonia.Value, all []string) (*s
 	return p, nil
 }
 
-func (p *stepPlan) fits(names []string, values []gorgonia.Value) bool {
+func (p *stepPlan) fits(names []string, values, grads []gorgonia.Value) bool {
 	if !slices.Equal(p.names, names) {
 		return false
 	}
 	for i, v := range values {
-		if !p.forms[i].is(v) {
+		if !p.forms[i].is(v) || p.forms[i].rows != isRows(grads[i]) {
 			return false
 		}
 	}
@@ -230,7 +253,7 @@ func (p *stepPlan) fits(names []string, values []gorgonia.Value) bool {
 
 // takes reports whether a value and its gradient fit the k-th parameter.
 func (p *stepPlan) takes(k int, name string, v, g gorgonia.Value) bool {
-	return k < len(p.names) && p.names[k] == name && p.forms[k].is(v) && p.forms[k].is(g)
+	return k < len(p.names) && p.names[k] == name && p.forms[k].is(v) && p.forms[k].is(g) && p.forms[k].rows == isRows(g)
 }
 
 func (f *form) is(v gorgonia.Value) bool {
@@ -245,20 +268,27 @@ func (s *Solver) private(names []string, forms []form, all []string, store *grap
 	input := func(dt tensor.Dtype, shape tensor.Shape, kind, name string) *gorgonia.Node {
 		return gorgonia.NewTensor(g, dt, len(shape), gorgonia.WithShape(shape...), gorgonia.WithName(kind+" "+name))
 	}
+	pass := &build{g: g, store: store, names: all, trial: trial}
 	steps := make([]Step, len(names))
+	var err error
 	for i, f := range forms {
 		w, d := input(f.dt, f.shape, "parameter", names[i]), input(f.dt, f.shape, "gradient of", names[i])
 		p.source[w], p.source[d] = source{kind: parameter, index: i}, source{kind: gradient, index: i}
 		p.grads = append(p.grads, d)
 		steps[i] = Step{Param{names[i], w}, graphops.Of(w), graphops.Of(d)}
+		if f.rows && !s.expanded {
+			if steps[i], err = rowsOf(steps[i], d); err != nil {
+				return nil, err
+			}
+		}
 	}
 	bound := map[string]*gorgonia.Node{}
+	pass.bound = bound
 	for name, n := range s.bound {
 		bound[name] = input(n.Dtype(), tensor.ScalarShape(), "hyperparameter", name)
 		p.source[bound[name]] = source{kind: hyper, node: n}
 	}
-	var err error
-	p.b, err = s.build(&build{g: g, store: store, bound: bound, names: all, trial: trial}, steps)
+	p.b, err = s.build(pass, steps)
 	return p, err
 }
 

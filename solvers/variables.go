@@ -35,6 +35,9 @@ func (s *Solver) Variables() (all []*graphops.State) {
 
 // Weights are copies of the values of Variables, in their order.
 func (s *Solver) Weights() (values []gorgonia.Value, err error) {
+	if err := s.CatchUp(); err != nil {
+		return nil, err
+	}
 	for _, st := range s.Variables() {
 		v, err := st.Value()
 		if err != nil {
@@ -45,7 +48,7 @@ func (s *Solver) Weights() (values []gorgonia.Value, err error) {
 		}
 		values = append(values, v)
 	}
-	return values, s.Err()
+	return values, nil
 }
 
 // SetWeights gives Variables other values, which are copied: one for each, of its dtype and shape, in their order. Another
@@ -70,7 +73,7 @@ func (s *Solver) SetWeights(values []gorgonia.Value) error {
 
 // accept are the variables that a list of values is for.
 func (s *Solver) accept(values []gorgonia.Value) ([]*graphops.State, error) {
-	if err := s.Err(); err != nil {
+	if err := s.CatchUp(); err != nil {
 		return nil, err
 	}
 	vars := s.Variables()

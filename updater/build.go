@@ -97,7 +97,7 @@ func (b *built) differentiate(loss *gorgonia.Node, vars gorgonia.Nodes, by float
 	if err != nil {
 		return err
 	}
-	grads, err := graphops.Gradients(loss, vars, graphops.AllowUnused())
+	grads, err := graphops.Gradients(loss, vars, graphops.AllowUnused(), graphops.KeepRows())
 	if err != nil {
 		return err
 	}

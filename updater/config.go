@@ -149,7 +149,7 @@ type Config struct {
 	DeterministicTrain bool `json:"deterministic_train"`
 
 	// SkipNonFiniteSteps skips steps as a whole whose loss or gradients are not finite: nothing but the global step and the
-	// counters of Updater.Skipped is written. MaxSkippedSteps = k lets the k-th such step in a row fail instead; 0: none does.
+	// counters of Updater.Skipped is written. Slots are not looked at. MaxSkippedSteps = k lets the k-th such step in a row fail instead; 0: none does.
 	SkipNonFiniteSteps bool `json:"skip_non_finite_steps"`
 	MaxSkippedSteps    int  `json:"max_skipped_steps"`
 

@@ -5,7 +5,7 @@
 //	u, err := updater.New(loss, vars, cfg)      // checks everything, and touches nothing
 //	vm, err := u.NewMachine()                   // each RunAll is one step
 //	fmt.Print(u.Table())                        // how each variable is trained
-//	err = u.SaveFile("state.safetensors")       // variables, slots, counters, hyperparameters
+//	err = u.SaveFile("state.safetensors")       // everything: see Snapshot, LoadFile, Checkpoints
 //
 // One run of the optim op, in this order, all of it from the values of before the run:
 //
@@ -23,7 +23,8 @@
 //
 // The way of the code: read.go and write.go turn files into a Config (config.go) and back; settings.go checks it and finds the settings of
 // each variable; optimizers.go makes the optimizers; pipeline.go is the rule that runs them all; build.go makes the optim op of it, with what
-// custom.go, skip.go and summaries.go add; updater.go, rate.go, finder.go, averages.go, lookup.go and file.go are what a program calls. Package
+// custom.go, skip.go and summaries.go add; updater.go, rate.go, finder.go, averages.go, lookup.go, file.go and between.go are what a program calls.
+// snapshot.go, load.go and checkpoints.go are the files of Updater, algorithms (algorithm_file.go) and solvers (training.go). Package
 // summary writes the summaries to files. Of the algorithms, algorithm.go is what all have in common, algorithm_compile.go makes the commit and
 // its machine, source.go looks at the sources of a batch; gradient_descent.go with gradient_descent_nodes.go, and batched.go, are on top of that.
 // Package loop trains them, and monitors and stops the training.

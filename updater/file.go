@@ -2,55 +2,81 @@ package updater
 
 import (
 	"encoding/json"
-	"io"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/pkg/errors"
 	"gorgonia.org/gorgonia"
 
 	"optimop/graphops"
+	"optimop/internal/durable"
 	"optimop/internal/safetensors"
 	"optimop/internal/saved"
+	"optimop/solvers"
+	"optimop/solvers/schedule"
 )
 
-// format is what the metadata of a file call it.
-const format = "optimop updater 1"
-
-// SaveFile writes the values of all variables and the whole state of the optimizers (slots, counters with the global step,
-// hyperparameters, accumulators, the states of random operations) to a file in the safetensors format
-// (https://github.com/huggingface/safetensors), each under its name. The file is written beside its place and then moved there, so that a run
-// that is interrupted leaves the old one. Two variables of one name are an error. What hyperparameters with
-// schedules are is not saved: the global step says it. The optim op is built if there is none. While averages of the weights stand in for
-// them (UseAverages) SaveFile is an error.
+// SaveFile writes a Snapshot to a file: the values of all variables and the whole state of the optimizers (slots, counters with the global
+// step, hyperparameters, accumulators, averages, the states of random operations), the config and the schedules. A run that is
+// interrupted, a full disk, a loss of power leave the old file: see Snapshot.WriteFile. Two variables of one name are an error. The
+// optim op is built if there is none. While averages of the weights stand in for them (UseAverages) SaveFile is an error.
 func (u *Updater) SaveFile(path string) error {
-	return errors.Wrap(u.saveFile(path), "updater: SaveFile")
+	return errors.Wrap(saveFile(u.makeSnapshot, path), "updater: SaveFile")
 }
 
-func (u *Updater) saveFile(path string) error {
+// Snapshot copies what SaveFile saves, to be written later, or by another goroutine while the training goes on.
+func (u *Updater) Snapshot() (*Snapshot, error) {
+	s, err := u.makeSnapshot()
+	return s, errors.Wrap(err, "updater: Snapshot")
+}
+
+func (u *Updater) makeSnapshot() (*Snapshot, error) {
 	if _, err := u.OptimOp(); err != nil {
-		return err
+		return nil, err
+	}
+	items, err := u.items()
+	if err != nil {
+		return nil, err
 	}
 	if err := u.checkNames(); err != nil {
-		return err
+		return nil, err
 	}
-	s, err := u.snapshot()
+	s, err := newSnapshot(items)
+	if err != nil {
+		return nil, err
+	}
+	return s, u.describe(s.about)
+}
+
+// saveFile writes a snapshot to a file.
+func saveFile(make func() (*Snapshot, error), path string) error {
+	s, err := make()
 	if err != nil {
 		return err
 	}
-	kinds := map[string]string{}
-	for _, it := range s.items {
-		kinds[it.name] = it.kind
+	return durable.WriteFile(path, s.write)
+}
+
+// describe adds the config, if it has a form in a file, and the schedules.
+func (u *Updater) describe(about map[string]string) error {
+	if text, err := json.Marshal(u.cfg); err == nil {
+		about[metaConfig] = string(text)
 	}
-	text, err := json.Marshal(kinds)
-	if err != nil {
-		return err
+	return describeSchedules(about, u.solver)
+}
+
+// describeSchedules adds the schedules. One that only Go can name is there without what it is.
+func describeSchedules(about map[string]string, s *solvers.Solver) error {
+	all := map[string]any{}
+	for name, sch := range s.Schedules() { // into another map
+		c, err := schedule.Config(sch)
+		if all[name] = c; err != nil {
+			all[name] = nil
+		}
 	}
-	return replace(path, func(w io.Writer) error {
-		return safetensors.Write(w, s.tensors, map[string]string{"format": format, "kinds": string(text)})
-	})
+	if len(all) == 0 {
+		return nil
+	}
+	return putJSON(about, metaSchedules, all)
 }
 
 // copied is a copy of the values of all variables and states.
@@ -84,96 +110,6 @@ func (s copied) restore() (err error) {
 	return err
 }
 
-// replace writes a file whole or not at all.
-func replace(path string, write func(io.Writer) error) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			os.Remove(f.Name())
-		}
-	}()
-	if err := write(f); err != nil {
-		f.Close()
-		return err
-	}
-	if err := f.Chmod(0o644); err != nil {
-		f.Close()
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
-}
-
-// LoadOpt is an option of LoadFile.
-type LoadOpt func(*loadOptions)
-
-type loadOptions struct{ parameters bool }
-
-// ParametersOnly loads the values of the variables and leaves the optimizers' state as it is.
-func ParametersOnly() LoadOpt { return func(o *loadOptions) { o.parameters = true } }
-
-// LoadFile reads what SaveFile wrote, and builds the optim op if there is none. Names, shapes and dtypes must be those of this updater's variables
-// and state: everything that is missing, unexpected or of another form is listed in one error, and then nothing is changed. LoadFile, too, is an
-// error while averages stand in for the weights: what it loads would be overwritten when those come back.
-func (u *Updater) LoadFile(path string, opts ...LoadOpt) error {
-	return errors.Wrap(u.loadFile(path, opts), "updater: LoadFile")
-}
-
-func (u *Updater) loadFile(path string, opts []LoadOpt) error {
-	var o loadOptions
-	for _, f := range opts {
-		if f != nil {
-			f(&o)
-		}
-	}
-	if _, err := u.OptimOp(); err != nil {
-		return err
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	tensors, meta, err := safetensors.Read(f)
-	if err != nil {
-		return errors.Wrapf(err, "%s is no whole safetensors file", path)
-	}
-	if meta["format"] != format {
-		return errors.Errorf("%s is no file of SaveFile: its format is %q", path, meta["format"])
-	}
-	kinds := map[string]string{}
-	if err := json.Unmarshal([]byte(meta["kinds"]), &kinds); err != nil {
-		return errors.Wrapf(err, "%s: the metadata", path)
-	}
-	if err := u.checkNames(); err != nil {
-		return err
-	}
-	items, err := u.items()
-	if err != nil {
-		return err
-	}
-	if o.parameters {
-		isState := func(kind string) bool { return kind != kindParameter }
-		items = slices.DeleteFunc(items, func(it item) bool { return isState(it.kind) })
-		tensors = slices.DeleteFunc(tensors, func(t safetensors.Tensor) bool { return isState(kinds[t.Name]) })
-	}
-	set, err := matchUp(items, tensors)
-	if err != nil {
-		return err
-	}
-	for _, f := range set {
-		if err := f(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // The kinds of what a file holds.
 const (
 	kindParameter = "parameter"
@@ -198,6 +134,54 @@ func (u *Updater) checkNames() error {
 	return nil
 }
 
+// collector collects items, whose names must differ.
+type collector struct {
+	items []item
+	seen  map[string]bool
+}
+
+func (c *collector) add(it item) error {
+	if c.seen[it.name] {
+		return errors.Errorf("two things are called %q: give the variables names of their own", it.name)
+	}
+	c.seen[it.name] = true
+	c.items = append(c.items, it)
+	return nil
+}
+
+func (c *collector) variable(name string, n *gorgonia.Node) error {
+	if n.Value() == nil {
+		return errors.Errorf("variable %q has no value", name)
+	}
+	return c.add(item{name: name, kind: kindParameter, value: n.Value(), node: n})
+}
+
+// allStates are some states, and those of the random operations that some nodes depend on.
+func allStates(states []*graphops.State, roots gorgonia.Nodes) []*graphops.State {
+	states = slices.Clone(states)
+	for _, g := range graphops.Generators(roots...) {
+		for _, st := range g.States() {
+			if !slices.Contains(states, st) {
+				states = append(states, st)
+			}
+		}
+	}
+	return states
+}
+
+func (c *collector) states(states []*graphops.State) error {
+	for _, st := range states {
+		v, err := st.Value()
+		if err != nil {
+			return err
+		}
+		if err := c.add(item{name: st.Name(), kind: kindState, value: v, state: st}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // items are the variables and states, in order. While averages stand in for the weights there are none.
 func (u *Updater) items() (items []item, err error) {
 	if len(u.losses) == 0 {
@@ -206,24 +190,15 @@ func (u *Updater) items() (items []item, err error) {
 	if why := u.solver.Store().Locked(); why != nil {
 		return nil, why
 	}
-	seen := map[string]bool{}
-	add := func(it item) error {
-		if seen[it.name] {
-			return errors.Errorf("two things are called %q: give the variables names of their own", it.name)
-		}
-		seen[it.name] = true
-		items = append(items, it)
-		return nil
+	if err := u.solver.CatchUp(); err != nil {
+		return nil, err
 	}
+	c := collector{seen: map[string]bool{}}
 	for _, s := range u.settings {
-		if s.node.Value() == nil {
-			return nil, errors.Errorf("variable %q has no value", s.name)
-		}
-		if err := add(item{name: s.name, kind: kindParameter, value: s.node.Value(), node: s.node}); err != nil {
+		if err := c.variable(s.name, s.node); err != nil {
 			return nil, err
 		}
 	}
-	states := u.OptimizerVars()
 	var losses gorgonia.Nodes
 	for _, o := range u.losses {
 		losses = append(losses, o.loss)
@@ -231,30 +206,12 @@ func (u *Updater) items() (items []item, err error) {
 	for _, m := range u.metas {
 		losses = append(losses, m.Loss)
 	}
-	for _, g := range graphops.Generators(losses...) {
-		for _, st := range g.States() {
-			if !slices.Contains(states, st) {
-				states = append(states, st)
-			}
-		}
-	}
-	for _, st := range states {
-		v, err := st.Value()
-		if err != nil {
-			return nil, err
-		}
-		if err := add(item{name: st.Name(), kind: kindState, value: v, state: st}); err != nil {
-			return nil, err
-		}
-	}
-	return items, nil
+	err = c.states(allStates(u.OptimizerVars(), losses))
+	return c.items, err
 }
 
 // tensor is a copy of the value, in the order of its elements.
 func (it item) tensor() (safetensors.Tensor, error) { return saved.FromValue(it.name, it.value) }
-
-// assign writes what was read into the value.
-func (it item) assign(t safetensors.Tensor) error { return graphops.Copy(it.value, saved.Value(t)) }
 
 // restore writes a copy back. A variable's node may have got another value in the meantime, by gorgonia.Let: then into both.
 func (it item) restore(t safetensors.Tensor) (err error) {
@@ -282,57 +239,4 @@ func (it item) accepts(t safetensors.Tensor) error {
 		return errors.Errorf("%s is %v, which no counter can be", it.name, v)
 	}
 	return it.state.Accepts(v)
-}
-
-// matchUp pairs what is there with what was read, and returns what copies the one into the other.
-func matchUp(items []item, tensors []safetensors.Tensor) (set []func() error, err error) {
-	read := map[string]safetensors.Tensor{}
-	for _, t := range tensors {
-		read[t.Name] = t
-	}
-	var bad []string
-	for _, it := range items {
-		t, ok := read[it.name]
-		delete(read, it.name)
-		if !ok {
-			bad = append(bad, it.name+" is missing")
-			continue
-		}
-		want, err := it.tensor()
-		if err != nil {
-			return nil, err
-		}
-		switch {
-		case dtypeName(want.Data) != dtypeName(t.Data):
-			bad = append(bad, it.name+" is "+dtypeName(t.Data)+" there, and "+dtypeName(want.Data)+" here")
-		case !slices.Equal(want.Shape, t.Shape):
-			bad = append(bad, errors.Errorf("%s has shape %v there, and %v here", it.name, t.Shape, want.Shape).Error())
-		default:
-			set = append(set, func() error { return it.assign(t) })
-			if err := it.accepts(t); err != nil {
-				bad = append(bad, err.Error())
-			}
-		}
-	}
-	for _, t := range tensors {
-		if _, left := read[t.Name]; left {
-			bad = append(bad, t.Name+" is unexpected")
-		}
-	}
-	if len(bad) > 0 {
-		return nil, errors.Errorf("nothing was loaded: %s", strings.Join(bad, "; "))
-	}
-	return set, nil
-}
-
-func dtypeName(data any) string {
-	switch data.(type) {
-	case []float32:
-		return "float32"
-	case []float64:
-		return "float64"
-	case []int64:
-		return "int64"
-	}
-	return "of no type that a file can hold"
 }

@@ -109,7 +109,7 @@ func (u *Updater) findRate(step func() (float64, error), options []func(*RangeTe
 		return nil, err
 	}
 	defer func() {
-		for _, f := range []func() error{back, before.restore} {
+		for _, f := range []func() error{u.solver.CatchUp, back, before.restore} {
 			if e := f(); err == nil && e != nil {
 				r, err = nil, e
 			}

@@ -30,7 +30,7 @@ func weighted(g *G.ExprGraph, w *G.Node, c ...float64) (loss, feed *G.Node) {
 	return loss, feed
 }
 
-func runs(t *testing.T, vm G.VM, n int) {
+func runs(t testing.TB, vm G.VM, n int) {
 	t.Helper()
 	for range n {
 		require.NoError(t, vm.RunAll())
@@ -39,7 +39,7 @@ func runs(t *testing.T, vm G.VM, n int) {
 }
 
 // snapshot is everything that a run can write.
-func snapshot(t *testing.T, u *Updater, vars ...*G.Node) map[string][]float64 {
+func snapshot(t testing.TB, u *Updater, vars ...*G.Node) map[string][]float64 {
 	t.Helper()
 	all := map[string][]float64{}
 	for _, v := range vars {

@@ -143,7 +143,7 @@ func checkState(t *testing.T, u *Updater, w *G.Node, dt tensor.Dtype, want map[s
 	number := func(state string) float64 {
 		names, err := u.Solver().RuleNames(u.Optimizers()[0].Solver)
 		require.NoError(t, err)
-		st := u.Solver().Store().Lookup(names[0] + "/" + state)
+		st := u.Solver().Store().Lookup(names[len(names)-1] + "/" + state)
 		require.NotNil(t, st, name)
 		return must(graphops.ScalarValue(must(st.Value())))
 	}

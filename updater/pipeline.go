@@ -125,6 +125,9 @@ func (p *pipeline) Apply(b *solvers.Builder, in []solvers.Step) (out []solvers.S
 	return out, nil
 }
 
+// PassesRows implements solvers.RowPasser.
+func (p *pipeline) PassesRows() bool { return true }
+
 // overwriting is the rule for the variables of OverwriteWithGradient.
 func (p *pipeline) overwriting(n int) solvers.Rule {
 	r := &solvers.Base{Rule: nothing{}, KerasStrict: p.cfg.KerasStrict}
@@ -260,6 +263,9 @@ func (r *process) Apply(b *solvers.Builder, in []solvers.Step) (out []solvers.St
 	p.see(in, out)
 	return r.optimize(b, out)
 }
+
+// PassesRows implements solvers.RowPasser. The decoupled penalties concern all rows.
+func (r *process) PassesRows() bool { return !r.p.cfg.DecoupleConstraints }
 
 // optimize hands the processed gradients to the optimizers.
 func (r *process) optimize(b *solvers.Builder, in []solvers.Step) (out []solvers.Step, err error) {

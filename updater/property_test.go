@@ -19,7 +19,7 @@ func TestEqualsReference(t *testing.T) {
 }
 
 // quiet drops warnings, as of variables that no loss depends on.
-func quiet(t *testing.T) {
+func quiet(t testing.TB) {
 	old := slog.Default()
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	t.Cleanup(func() { slog.SetDefault(old) })

@@ -11,7 +11,9 @@ import (
 	"optimop/solvers"
 )
 
-// Updater owns the optim op of a loss, or several. It is for one goroutine at a time.
+// Updater owns the optim op of a loss, or several. It is for one goroutine at a time, but for Between, and for a Snapshot once it is made.
+// Several updaters, on graphs of their own, train in parallel; build them one after the other, as Gorgonia's constants are
+// shared by all graphs.
 type Updater struct {
 	options
 	cfg      Config

@@ -17,6 +17,8 @@ type config struct {
 	file, summaries     string
 	data, report        string
 	lrFind, schedule    string // plots
+	checkpoints         string // a folder
+	resume              bool
 	rate                float64
 	epochs, batch       int
 	seed                uint64
@@ -63,6 +65,8 @@ func parseFlags(args []string, help io.Writer) (config, error) {
 	fs.Uint64Var(&cfg.seed, "seed", 1, "seed of the first weights and of the order of the images")
 	fs.StringVar(&cfg.data, "data", "", "folder with the four gzipped MNIST files (default: those of the GoMNIST module)")
 	fs.StringVar(&cfg.report, "report", "", "write the results as JSON to this file")
+	fs.StringVar(&cfg.checkpoints, "checkpoints", "", "save the last epochs, the best one, and an interrupted one, in this folder")
+	fs.BoolVar(&cfg.resume, "resume", false, "go on with what an earlier run with the same flags has in the folder of -checkpoints")
 	fs.StringVar(&cfg.lrFind, "lr-find", "", "train with growing learning rates, plot the loss to this PNG file, suggest a rate, and stop")
 	fs.StringVar(&cfg.schedule, "plot-schedule", "", "plot the learning rate of the run's steps to this PNG file, and stop")
 	if err := fs.Parse(args); err != nil {
@@ -106,6 +110,9 @@ func (c *config) check(given map[string]bool, rest []string) error {
 	if err := c.checkPlots(given); err != nil {
 		return err
 	}
+	if c.checkpoints == "" && (given["checkpoints"] || c.resume) {
+		return usagef("-checkpoints needs the name of a folder, and -resume needs -checkpoints")
+	}
 	return c.checkConfig(given)
 }
 
@@ -118,8 +125,8 @@ func (c *config) checkPlots(given map[string]bool) error {
 		name, file string
 		not        []string
 	}{
-		{"lr-find", c.lrFind, []string{"lr", "plot-schedule", "report", "summaries"}},
-		{"plot-schedule", c.schedule, []string{"report", "summaries"}},
+		{"lr-find", c.lrFind, []string{"lr", "plot-schedule", "report", "summaries", "checkpoints"}},
+		{"plot-schedule", c.schedule, []string{"report", "summaries", "checkpoints"}},
 	} {
 		if !given[p.name] {
 			continue

@@ -21,10 +21,15 @@ func (t *trainer) ProcessBatch(batch map[string]any) (err error) {
 	return err
 }
 
-// images are the batches of an epoch: every image once, in a new order.
-func (t *trainer) images(int) loop.Batches {
+// accuracyRecord is what the best epoch is best at.
+const accuracyRecord = "test_accuracy"
+
+// images are the batches of an epoch: every image once, in an order that the seed and the number of the epoch give.
+func (t *trainer) images(epoch int) loop.Batches {
 	return loop.Each(func(yield func(map[string]any) bool) {
-		t.shuffle()
+		for ; t.shuffled <= epoch; t.shuffled++ {
+			t.shuffle()
+		}
 		for part := range batches(t.order, t.batch) {
 			if !yield(map[string]any{imageSource: part}) {
 				return
@@ -38,6 +43,7 @@ func (t *trainer) training(epochs int, newBar func(epoch int) *progress, result 
 	e := &epoch{t: t, newBar: newBar, result: result}
 	return &loop.Loop{Algorithm: t, Data: t.images, Callbacks: []loop.Callback{
 		loop.Do(e.begin, loop.BeforeEpoch),
+		loop.Do(e.resume, loop.OnResumption),
 		loop.Do(e.add, loop.AfterBatch),
 		loop.Do(e.end, loop.AfterEpoch),
 		loop.Do(e.fail, loop.OnError),
@@ -55,11 +61,34 @@ type epoch struct {
 	start  time.Time
 	sum    float64 // of the losses that are finite, each times its images
 	images int     // of those
+	seen   int     // images in all
+}
+
+func (e *epoch) open(at loop.Event) {
+	*e = epoch{t: e.t, newBar: e.newBar, result: e.result, bar: e.newBar(at.Loop.Log.Status.EpochsDone + 1), start: time.Now()}
 }
 
 func (e *epoch) begin(at loop.Event) error {
-	e.bar, e.start, e.sum, e.images = e.newBar(at.Loop.Log.Status.EpochsDone+1), time.Now(), 0, 0
+	e.open(at)
 	return e.t.startEpoch()
+}
+
+// What the status of the loop remembers of an epoch.
+const (
+	lossSum    = "epoch_loss_sum"
+	lossImages = "epoch_loss_images"
+)
+
+// resume opens an epoch of which a part was done in an earlier run of the program. Its speed is that of the rest.
+func (e *epoch) resume(at loop.Event) error {
+	if s := at.Loop.Log.Status; s.EpochStarted {
+		e.open(at)
+		e.bar.add(s.Taken * e.t.batch)
+		images, _ := s.Number(lossImages)
+		e.sum, _ = s.Number(lossSum)
+		e.images = int(images)
+	}
+	return nil
 }
 
 func (e *epoch) add(at loop.Event) error {
@@ -68,13 +97,16 @@ func (e *epoch) add(at loop.Event) error {
 		e.sum += e.t.loss * float64(n) // the last batch may be short: weigh each by its images
 		e.images += n
 	}
+	e.seen += n
+	at.Loop.Log.Status.SetNumber(lossSum, e.sum)
+	at.Loop.Log.Status.SetNumber(lossImages, float64(e.images))
 	e.bar.add(n)
 	return nil
 }
 
 func (e *epoch) end(at loop.Event) error {
 	e.bar.done()
-	n, seconds := float64(len(e.t.order)), time.Since(e.start).Seconds()
+	n, seconds := float64(e.seen), time.Since(e.start).Seconds()
 	skipped, err := e.t.skipped(e.images)
 	if err != nil {
 		return err
@@ -83,6 +115,7 @@ func (e *epoch) end(at loop.Event) error {
 	if err != nil {
 		return err
 	}
+	at.Row()[accuracyRecord] = found.TestAccuracy
 	return e.result(epochResult{
 		Epoch: at.Loop.Log.Status.EpochsDone, TrainLoss: e.sum / float64(e.images), accuracies: found,
 		Seconds: seconds, ImagesPerSecond: n / seconds, SkippedSteps: skipped,

@@ -10,6 +10,8 @@ import (
 	"os"
 
 	"github.com/pkg/errors"
+
+	"optimop/updater/loop"
 )
 
 // blasName is what computes the matrix products; see openblas.go.
@@ -73,9 +75,22 @@ func (t *trainer) run(cfg config, stdout, stderr io.Writer) error {
 		return err
 	})
 	defer l.Close()
-	if err := l.Run(context.Background()); err != nil {
-		return err
+	if cfg.checkpoints != "" {
+		if err := t.keep(l, cfg, stderr); err != nil {
+			return err
+		}
+		defer loop.StopOnInterrupt(l, func() { fmt.Fprintln(stderr, "\nfinishing the batch; another interrupt stops at once") })()
 	}
-	fmt.Fprintln(stdout, rep.text())
+	if l.Log == nil || l.Log.Status.EpochsDone < cfg.epochs {
+		if err := l.Run(context.Background()); err != nil {
+			return err
+		}
+	}
+	if l.Log.Status.EpochsDone < cfg.epochs {
+		fmt.Fprintf(stderr, "stopped after %d batches; the same flags with -resume go on from there\n", l.Log.Status.IterationsDone)
+	}
+	if len(rep.Epochs) > 0 {
+		fmt.Fprintln(stdout, rep.text())
+	}
 	return rep.save(cfg.report)
 }

@@ -77,6 +77,7 @@ func TestSeeds(t *testing.T) {
 // oneEpoch trains and tests, and returns the epoch's line.
 func oneEpoch(t *testing.T, tr *trainer) (line epochResult) {
 	t.Helper()
+	tr.shuffled = 0 // each loop begins with the first epoch
 	l := tr.training(1, func(int) *progress { return &progress{} }, func(r epochResult) error { line = r; return nil })
 	require.NoError(t, l.Run(t.Context()))
 	return line

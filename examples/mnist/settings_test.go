@@ -230,9 +230,8 @@ func TestAveragedAccuracy(t *testing.T) {
 		require.NoError(t, err)
 		require.Nil(t, first.WeightsAccuracy, "nothing was trained yet")
 		var last epochResult
-		for range 2 {
-			last = oneEpoch(t, tr)
-		}
+		l := tr.training(cfg.epochs, func(int) *progress { return &progress{} }, func(r epochResult) error { last = r; return nil })
+		require.NoError(t, l.Run(t.Context()))
 		plain, err := newTrainer(cfg, data)
 		require.NoError(t, err)
 		defer plain.close()

@@ -31,6 +31,8 @@ type trainer struct {
 	order  []int
 	rng    *rand.Rand
 
+	shuffled int // how often
+
 	settings  updater.Config
 	updater   *updater.Updater
 	summaries *summaries

@@ -12,9 +12,19 @@ import (
 
 // FromValue copies a value, whatever its layout, in the order of its elements.
 func FromValue(name string, v gorgonia.Value) (safetensors.Tensor, error) {
-	t := safetensors.Tensor{Name: name, Shape: []int(v.Shape().Clone())}
-	n := v.Shape().TotalSize()
-	switch v.Dtype() {
+	t, err := Zero(v.Dtype(), v.Shape())
+	if err != nil {
+		return t, errors.Wrap(err, name)
+	}
+	t.Name = name
+	return t, errors.Wrap(graphops.Copy(Value(t), v), name)
+}
+
+// Zero is a tensor of zeros, without a name.
+func Zero(dt tensor.Dtype, shape tensor.Shape) (safetensors.Tensor, error) {
+	t := safetensors.Tensor{Shape: []int(shape.Clone())}
+	n := shape.TotalSize()
+	switch dt {
 	case tensor.Float64:
 		t.Data = make([]float64, n)
 	case tensor.Float32:
@@ -22,9 +32,9 @@ func FromValue(name string, v gorgonia.Value) (safetensors.Tensor, error) {
 	case tensor.Int64:
 		t.Data = make([]int64, n)
 	default:
-		return t, errors.Errorf("%s is %v; it must be float32, float64 or int64", name, v.Dtype())
+		return t, errors.Errorf("it is %v; it must be float32, float64 or int64", dt)
 	}
-	return t, errors.Wrap(graphops.Copy(Value(t), v), name)
+	return t, nil
 }
 
 // Value is a value in the memory of a tensor.

@@ -31,7 +31,7 @@ func TestCopy(t *testing.T) {
 		require.Equal(t, s, again)
 	}
 	_, err := Copy(gorgonia.NewB(true))
-	require.ErrorContains(t, err, "the value is bool")
+	require.ErrorContains(t, err, "the value: it is bool")
 	_, err = FromValue("x", tensor.New(tensor.WithShape(2), tensor.WithBacking([]int{1, 2})))
-	require.ErrorContains(t, err, "x is int")
+	require.ErrorContains(t, err, "x: it is int")
 }

@@ -80,6 +80,8 @@ ADDONS = [
     ("lamb", "LAMB", {}, "defaults"),
     ("lamb", "LAMB", EPS, "eps-0.01"),
     ("lamb", "LAMB", WD, "wd-0.01"),
+    ("lazyadam", "LazyAdam", {}, "defaults"),
+    ("lazyadam", "LazyAdam", EPS, "eps-0.01"),
     ("novograd", "NovoGrad", {}, "defaults"),
     ("novograd", "NovoGrad", EPS, "eps-0.01"),
     ("novograd", "NovoGrad", WD, "wd-0.01"),

@@ -27,6 +27,13 @@ type part struct {
 
 func newWork(passes []*pass) *work {
 	w := &work{}
+	w.cut(passes)
+	return w
+}
+
+// cut makes the parts anew.
+func (w *work) cut(passes []*pass) {
+	w.parts, w.groups = w.parts[:0], w.groups[:0]
 	size := chunk
 	for _, ps := range passes {
 		for lo := 0; lo < ps.n; lo += chunk {
@@ -39,7 +46,6 @@ func newWork(passes []*pass) *work {
 		}
 	}
 	w.groups = append(w.groups, len(w.parts))
-	return w
 }
 
 // count is the number of groups.

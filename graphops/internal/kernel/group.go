@@ -7,6 +7,7 @@ type class struct {
 	kind int // the condition of stores, the batch of reductions
 	typ  DType
 	n    int
+	size int
 }
 
 // member is a store or a reduction.
@@ -147,11 +148,11 @@ func (p *Program) batchReductions() {
 		}
 		p.batchOf[i] = p.batches[id]
 		arg := p.nodes[n.Args[0]]
-		members = append(members, member{class{id, arg.Type, arg.Len}, i, n.Args[0], -1})
+		members = append(members, member{class{id, arg.Type, arg.Len, arg.Size}, i, n.Args[0], -1})
 	}
 	for _, group := range p.groups(members, func(int) bool { return true }) {
 		b, arg := p.batchOf[group[0]], p.nodes[p.nodes[group[0]].Args[0]]
-		ps := &pass{store: -1, typ: arg.Type, n: arg.Len}
+		ps := p.newPass(arg)
 		for _, i := range group {
 			ps.sums = append(ps.sums, result{node: i, arg: p.nodes[i].Args[0]})
 		}

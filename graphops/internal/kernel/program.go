@@ -14,6 +14,7 @@ type Node struct {
 	Elem bool  // elementwise: Len elements of Type; otherwise one float64
 	Type DType // of an elementwise node
 	Len  int
+	Size int    // not 0: the length is that of Resize for this number instead
 	Args [3]int // indices of earlier nodes, Op.Arity() of them
 	Leaf int    // of a Leaf: the index of its array
 	Bits uint64 // of a Const: math.Float64bits of its value
@@ -78,6 +79,7 @@ type Program struct {
 	sizes   sizes
 	ready   *form // whose scalars are known, in this run
 	moved   bool  // a pass does not run the code of its last run
+	elastic bool  // a pass has a length that changes
 	self    worker
 	plan    plan
 }
@@ -92,6 +94,7 @@ type pass struct {
 
 	typ    DType
 	n      int
+	size   int // not 0: the number of the length for Resize
 	stores []passStore
 	sums   []result // a pass has stores or results
 	random *normals // or it only fills an array
@@ -163,14 +166,14 @@ func (b *Builder) program(stores []Store, blas BLAS, m *machine) *Program {
 	var members []member
 	for i, s := range stores {
 		if n := p.nodes[s.Node]; n.Elem {
-			members = append(members, member{class{s.Cond, n.Type, n.Len}, i, s.Node, s.Leaf})
+			members = append(members, member{class{s.Cond, n.Type, n.Len, n.Size}, i, s.Node, s.Leaf})
 		} else {
 			p.scalars = append(p.scalars, i)
 		}
 	}
 	for _, group := range p.groups(members, func(leaf int) bool { return targets[leaf] }) {
 		first := p.nodes[stores[group[0]].Node]
-		ps := &pass{store: -1, typ: first.Type, n: first.Len}
+		ps := p.newPass(first)
 		if stores[group[0]].Cond >= 0 {
 			ps.store = group[0]
 		}

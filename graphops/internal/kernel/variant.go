@@ -107,6 +107,7 @@ func (p *Program) compile(ps *pass, outcome uint64) *variant {
 		c.accumulate(p.nodes[ps.sums[k].node].Op, c.resolve(ps.sums[k].arg), v.lanes[k])
 	}
 	switch {
+	case ps.size != 0: // some rows, which were just brought into the cache
 	case ps.n*int(ps.typ.size()) <= small:
 		c.fetch(rowNext)
 	case len(ps.sums) > 0:

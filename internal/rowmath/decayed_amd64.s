@@ -1,0 +1,81 @@
+#include "textflag.h"
+
+DATA one<>+0(SB)/4, $0x3f800000
+GLOBL one<>(SB), RODATA|NOPTR, $4
+
+// func decayed8(w, m, v *float32, n int, c *Decay) bool
+TEXT ·decayed8(SB), NOSPLIT, $0-41
+	MOVQ w+0(FP), AX
+	MOVQ m+8(FP), BX
+	MOVQ v+16(FP), CX
+	MOVQ n+24(FP), DX
+	MOVQ c+32(FP), SI
+	SHLQ $2, DX           // bytes
+	VBROADCASTSS 36(SI), Y14 // Least
+	VXORPS Y7, Y7, Y7
+
+	// Y6 is where a v is not both >= Least and > 0, also NaN.
+	VXORPS Y6, Y6, Y6
+	XORQ DI, DI
+
+check:
+	VMOVUPS (CX)(DI*1), Y0
+	VCMPPS $9, Y14, Y0, Y1  // not (v >= Least)
+	VCMPPS $10, Y7, Y0, Y2  // not (v > 0)
+	VORPS Y1, Y6, Y6
+	VORPS Y2, Y6, Y6
+	ADDQ $32, DI
+	CMPQ DI, DX
+	JLT check
+	VMOVMSKPS Y6, R8
+	TESTL R8, R8
+	JNZ refuse
+
+	VBROADCASTSS 0(SI), Y8   // W
+	VBROADCASTSS 4(SI), Y9   // M
+	VBROADCASTSS 8(SI), Y10  // V
+	VBROADCASTSS 12(SI), Y11 // Terms
+	VBROADCASTSS 16(SI), Y12
+	VBROADCASTSS 20(SI), Y13
+	VBROADCASTSS 24(SI), Y14
+	VBROADCASTSS 28(SI), Y15
+	VBROADCASTSS 32(SI), Y6
+	VBROADCASTSS one<>(SB), Y7
+	XORQ DI, DI
+
+next:
+	VMOVUPS (BX)(DI*1), Y0 // m
+	VMOVUPS (CX)(DI*1), Y1 // v
+	VMOVUPS (AX)(DI*1), Y2 // w
+	VSQRTPS Y1, Y3
+	VDIVPS Y3, Y7, Y3      // z
+	VMULPS Y3, Y6, Y4
+	VADDPS Y15, Y4, Y4
+	VMULPS Y3, Y4, Y4
+	VADDPS Y14, Y4, Y4
+	VMULPS Y3, Y4, Y4
+	VADDPS Y13, Y4, Y4
+	VMULPS Y3, Y4, Y4
+	VADDPS Y12, Y4, Y4
+	VMULPS Y3, Y4, Y4
+	VADDPS Y11, Y4, Y4
+	VMULPS Y3, Y4, Y4
+	VMULPS Y0, Y4, Y4
+	VMULPS Y8, Y2, Y2
+	VSUBPS Y4, Y2, Y2
+	VMULPS Y9, Y0, Y0
+	VMULPS Y10, Y1, Y1
+	VMOVUPS Y2, (AX)(DI*1)
+	VMOVUPS Y0, (BX)(DI*1)
+	VMOVUPS Y1, (CX)(DI*1)
+	ADDQ $32, DI
+	CMPQ DI, DX
+	JLT next
+	VZEROUPPER
+	MOVB $1, ret+40(FP)
+	RET
+
+refuse:
+	VZEROUPPER
+	MOVB $0, ret+40(FP)
+	RET
