@@ -52,7 +52,7 @@ var (
 //
 // Parameters and other targets of updates are known by their names, which they need. Their values are those of the first model;
 // all models share them. A value that gorgonia.Let gives one of the nodes is taken over by all before the next batch.
-// Other inputs with values are each model's own.
+// Other inputs with values are each model's own. Make the generator of a Dropout (see graphops.NewGenerator) once, outside build.
 func NewBatched(build func(shapes map[string]tensor.Shape) (Descent, error), options ...func(*BatchedOptions)) (*Batched, error) {
 	o := BatchedOptions{Graphs: 8}
 	for _, f := range options {
