@@ -16,6 +16,9 @@ import "github.com/pkg/errors"
 // "coupled": g ← g + λ·w first; "rate": w ← (1−α·λ)·w first; "fixed": w ← (1−λ)·w first. The first, unrectified steps are
 // momentum steps of the whole learning rate. (The published code then also leaves λ·w, and what GCLoc takes away, in m.)
 //
+// The mean is that of torch's weights. For weights in x·w, as is usual in Gorgonia, set GCKeepLast, which also leaves biases of shape
+// (1, n) as they are.
+//
 // Slots m and v: zero at the start; slow: the parameter before its own first step; number seen: 0, then 1.
 type Ranger struct {
 	LearningRate float64 `range:"[0,inf)"` // α, default 0.001
