@@ -29,7 +29,8 @@ type LossScale struct {
 	MinScale           float64 `range:"[0,inf)"` // default 0
 }
 
-// WithLossScale makes a solver of a rule with a dynamic scale of the loss.
+// WithLossScale makes a solver of a rule with a dynamic scale of the loss. It divides the gradients by the scale whether the loss
+// was multiplied by it or not, so give Minimize, or gorgonia.Grad, what ScaleLoss of this solver returns.
 func WithLossScale(rule Rule, options ...func(*LossScale)) *Solver {
 	return configured(newLossScale(addressable(rule)), options)
 }
