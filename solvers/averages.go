@@ -26,7 +26,7 @@ type Averager interface {
 //	if err != nil { … }
 //	defer restore()
 //
-// The parameters are nodes or whatever Step takes, in any order; values are written in place. Of several averages of a parameter
+// The parameters are nodes (for gorgonia.Nodes, gorgonia.NodesToValueGrads(nodes)...) or whatever Step takes, in any order; values are written in place. Of several averages of a parameter
 // the outermost wrapper's counts. A parameter without one stays as it is; that none has one is an error. A second
 // restore does nothing.
 func (s *Solver) UseAverages(model ...gorgonia.ValueGrad) (restore func() error, err error) {
