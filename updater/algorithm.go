@@ -155,7 +155,8 @@ func (a *UpdatesAlgorithm) Inputs() (ns gorgonia.Nodes) {
 }
 
 // ProcessBatch makes the updates for a batch. The data are copied, and may be changed afterwards. They are converted where
-// nothing is lost: integers to floats, float32 to float64, and a single Go float64 (no array) to float32.
+// nothing is lost: integers to floats, float32 to float64. A single Go float64 is rounded to float32; slices and tensors of float64
+// for a float32 input are an error, whatever their values.
 //
 // Before anything is computed the whole batch is checked: an input without data, data of another shape or dtype, and, see
 // OnUnusedSources, a source that is no input are errors. Any error leaves parameters and states as they were, and the next
