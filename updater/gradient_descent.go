@@ -31,7 +31,9 @@ type KnownGrad struct {
 
 // Descent says what GradientDescent trains. Either Cost and Parameters are given, or gradients.
 type Descent struct {
-	Cost *gorgonia.Node // a float scalar
+	// Cost is a float scalar. Its gradients are those of the cost times the scale of a StepRule that divides by one
+	// (solvers.WithLossScale); the cost that can be observed is not multiplied.
+	Cost *gorgonia.Node
 
 	// Parameters are inputs of the graph. Their order makes no difference to any result.
 	Parameters gorgonia.Nodes
@@ -223,7 +225,11 @@ func (a *GradientDescent) differentiate(d Descent) error {
 		of, known = append(of, k.Of), append(known, k.Grad)
 	}
 	slog.Info("taking the gradient of the cost", "cost", nodeName(d.Cost), "parameters", len(a.parameters))
-	grads, err := graphops.Gradients(d.Cost, a.parameters, graphops.KnownGrads(of, known),
+	scaled, err := a.solver.ScaleLoss(d.Cost) // by what the rule divides the gradients by
+	if err != nil {
+		return errors.Wrap(err, "updater: the cost")
+	}
+	grads, err := graphops.Gradients(scaled, a.parameters, graphops.KnownGrads(of, known),
 		graphops.ConsiderConstant(d.ConsiderConstant...))
 	if err != nil {
 		return errors.Wrap(err, "updater: the gradients")

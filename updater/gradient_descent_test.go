@@ -259,3 +259,30 @@ func TestDescentOptions(t *testing.T) {
 	require.InDelta(t, math.Sqrt(norm), numbers(must(a.Observed("total_step_norm")))[0], 1e-15)
 	require.Equal(t, []float64{2, 4, 6, 8}, numbers(must(a.Observed("gradient"))))
 }
+
+// A scale of the loss that the rule divides by multiplies the cost, also where it grows.
+func TestLossScaleOfStepRule(t *testing.T) {
+	for _, dt := range bothTypes {
+		want, plain := square(dt)
+		a := descent(t, Descent{Cost: plain, Parameters: G.Nodes{want}, StepRule: scale(.1)})
+		w, cost := square(dt)
+		grows := solvers.WithLossScale(scale(.1), func(l *solvers.LossScale) { l.DynamicGrowthSteps = 2 })
+		b := descent(t, Descent{Cost: cost, Parameters: G.Nodes{w}, StepRule: grows})
+		require.NoError(t, b.Observe(cost))
+		require.NoError(t, b.Initialize())
+		for range 5 {
+			before := numbers(w.Value())
+			require.NoError(t, a.ProcessBatch(nil))
+			require.NoError(t, b.ProcessBatch(nil))
+			require.Equal(t, numbers(want.Value()), numbers(w.Value()))
+			squares := 0.
+			for _, x := range before {
+				squares += x * x
+			}
+			require.InDelta(t, squares, numbers(must(b.Observed(cost.Name())))[0], 1e-5)
+		}
+		got, err := b.Solver().LossScale()
+		require.NoError(t, err)
+		require.Equal(t, 4*32768., got)
+	}
+}
