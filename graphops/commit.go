@@ -186,13 +186,18 @@ func (p *Plan) expand(c planConfig, lead gorgonia.Nodes) (*Plan, error) {
 }
 
 // Supersede makes a commit inert: machines that contain it run it to no effect. It is for whoever builds a new commit in
-// the place of an old one on the same graph, where a machine over the whole graph would otherwise run both.
+// the place of an old one on the same graph, where a machine over the whole graph would otherwise run both. What the commit needed
+// to run, the functions of Before among it, is let go.
 func Supersede(commit *gorgonia.Node) error {
 	o, err := commitOf(commit)
-	if err == nil {
-		o.inert = true
+	if err != nil {
+		return err
 	}
-	return err
+	o.inert, o.plan, o.values = true, nil, nil
+	if o.before != nil {
+		o.before.calls = nil
+	}
+	return nil
 }
 
 func commitOf(n *gorgonia.Node) (*commitOp, error) {
@@ -213,7 +218,8 @@ func (o *updateOp) Do(...gorgonia.Value) (gorgonia.Value, error) { return gorgon
 // commitOp runs a plan. Its operands are the visible nodes, what it waits for, and the plan's leaves.
 type commitOp struct {
 	op
-	plan     *Plan
+	plan     *Plan            // nil if inert
+	before   *beforeOp        // of an expanded one
 	skip     int              // operands before the leaves
 	given    []int            // leaves that are operands
 	values   []gorgonia.Value // by leaf, in a run
@@ -243,12 +249,13 @@ func (o *commitOp) Do(in ...gorgonia.Value) (v gorgonia.Value, err error) {
 		for k, i := range o.given {
 			o.values[i] = in[o.skip+k]
 		}
-		err := o.plan.Run(o.values)
+		p := o.plan // a function of Before may supersede the commit
+		err := p.Run(o.values)
 		clear(o.values)
 		if err != nil {
 			return nil, err
 		}
-		if o.plan.wrote() {
+		if p.wrote() {
 			o.count++
 		}
 	}

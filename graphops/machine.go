@@ -115,7 +115,7 @@ func newMachine(sub *gorgonia.ExprGraph, commit *commitOp) (vm gorgonia.VM, err 
 }
 
 func (m *machine) RunAll() error {
-	if m.commit != nil && m.commit.plan.store != nil {
+	if m.commit != nil && !m.commit.inert && m.commit.plan.store != nil {
 		return m.commit.plan.store.Between(m.run)
 	}
 	return m.run()

@@ -81,7 +81,7 @@ func (c *commitConfig) separate(on *gorgonia.Node, commit *commitOp) (gorgonia.N
 		return nil, nil
 	}
 	o := &beforeOp{newOp("before", gorgonia.Nodes{on}, tensor.Float64, tensor.ScalarShape()), commit, c.before}
-	c.before = nil
+	c.before, commit.before = nil, o
 	n, err := apply(o, &o.op, false, on)
 	return gorgonia.Nodes{n}, err
 }

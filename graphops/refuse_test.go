@@ -3,7 +3,9 @@ package graphops
 import (
 	"fmt"
 	"math"
+	"runtime"
 	"testing"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 	G "gorgonia.org/gorgonia"
@@ -229,5 +231,27 @@ func TestBeforeOfInertCommit(t *testing.T) {
 		require.NoError(t, G.NewTapeMachine(g).RunAll())
 		require.Equal(t, 1, calls)
 		require.Equal(t, []float64{2, 4}, floats(w))
+	}
+}
+
+// What a function of Before keeps alive goes with the commit, though the graph keeps the commit's node. The function itself may be
+// what supersedes it.
+func TestSupersedeLetsGo(t *testing.T) {
+	for _, opts := range [][]CommitOpt{nil, {Expanded()}} {
+		g := G.NewGraph()
+		w := input(g, tensor.Float64, "w", []int{2}, 1, 2)
+		var op *G.Node
+		kept := func() weak.Pointer[[9]int] {
+			x := new([9]int)
+			op = must(Commit([]Update{{w, Of(w).Mul(Const(2))}}, append(opts, Before(func() error { x[0]++; return Supersede(op) }))...))
+			require.NoError(t, must(NewMachine(op)).RunAll())
+			require.Equal(t, 1, x[0])
+			return weak.Make(x)
+		}()
+		for i := 0; i < 10 && kept.Value() != nil; i++ {
+			runtime.GC()
+		}
+		require.Nil(t, kept.Value())
+		require.True(t, g.AllNodes().Contains(op))
 	}
 }
