@@ -6,6 +6,10 @@ import (
 	"weak"
 
 	"github.com/stretchr/testify/require"
+	G "gorgonia.org/gorgonia"
+
+	"optimop/graphops"
+	"optimop/solvers"
 )
 
 // What Initialize compiled before goes when it compiles anew: the graph, which keeps the nodes, does not keep the memory of the machine.
@@ -22,5 +26,25 @@ func TestInitializeLetsGo(t *testing.T) {
 		}
 		require.Nil(t, old.Value())
 		require.NoError(t, a.ProcessBatch(rowsOf(dt, 1, 3)))
+	}
+}
+
+// Both norms have a node of their own where the steps are the gradients, and nodes of the user's keep their names.
+func TestNormsOfEqualSteps(t *testing.T) {
+	for _, dt := range bothTypes {
+		w, _ := square(dt)
+		double := G.Must(G.Add(w, w))
+		mine := must(graphops.Expand(solvers.L2Norm(of(double))))
+		G.WithName("mine")(mine)
+		for range 2 { // algorithms on one graph
+			a, err := NewGradientDescent(Descent{Gradients: []ParameterGradient{{w, of(double)}}, StepRule: solvers.NewStepClipping(0)})
+			require.NoError(t, err)
+			require.NoError(t, a.Observe(a.TotalGradientNorm(), a.TotalStepNorm(), mine))
+			require.NoError(t, a.Initialize())
+			require.NoError(t, a.ProcessBatch(nil))
+			for _, name := range []string{"total_gradient_norm", "total_step_norm"} {
+				require.Equal(t, must(a.Observed("mine")), must(a.Observed(name)))
+			}
+		}
 	}
 }

@@ -96,12 +96,20 @@ func (a *GradientDescent) norm(name string, of []Expr) (*gorgonia.Node, error) {
 			xs = append(xs, of[i])
 		}
 	}
-	n, err := graphops.Expand(solvers.L2Norm(xs...))
-	if err != nil {
-		return nil, errors.Wrapf(err, "updater: %s", name)
+	total := solvers.L2Norm(xs...)
+	for {
+		n, err := graphops.Expand(total)
+		switch {
+		case err != nil:
+			return nil, errors.Wrapf(err, "updater: %s", name)
+		case n.Name() == name:
+			return n, nil
+		case n.Graph().ByName("").Contains(n):
+			gorgonia.WithName(name)(n)
+			return n, nil
+		}
+		total = total.Mul(one) // the node is there by another name already, as where the steps are the gradients
 	}
-	gorgonia.WithName(name)(n)
-	return n, nil
 }
 
 // Cost is the cost; nil where gradients were given.
