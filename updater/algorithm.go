@@ -196,6 +196,9 @@ func (a *UpdatesAlgorithm) Observe(nodes ...*gorgonia.Node) error {
 		if n == nil || n.Graph() == nil || n.Type() == nil {
 			return errors.Errorf("updater: %s has no value that could be observed", nodeName(n))
 		}
+		if mine := a.someNode(all); mine != nil && mine.Graph() != n.Graph() {
+			return errors.Errorf("updater: %s cannot be observed: it is on another graph than %s", nodeName(n), nodeName(mine))
+		}
 		if !slices.Contains(all, n) {
 			all = append(all, n)
 		}
@@ -216,6 +219,19 @@ func (a *UpdatesAlgorithm) Observe(nodes ...*gorgonia.Node) error {
 		return errors.Errorf("updater: the names of observed nodes must be unique; several nodes are called %q", twice)
 	}
 	a.observed = all
+	return nil
+}
+
+// someNode is a node of the algorithm's graph; nil if there is none yet.
+func (a *UpdatesAlgorithm) someNode(observed gorgonia.Nodes) *gorgonia.Node {
+	for _, u := range a.updates {
+		if u.Target != nil {
+			return u.Target
+		}
+	}
+	for _, n := range slices.Concat(a.after, observed) {
+		return n
+	}
 	return nil
 }
 

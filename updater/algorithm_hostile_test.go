@@ -48,3 +48,24 @@ func TestNormsOfEqualSteps(t *testing.T) {
 		}
 	}
 }
+
+// A node of another graph is refused at once: observed, it would be in the way of each Initialize from then on.
+func TestObserveElsewhere(t *testing.T) {
+	w, cost := square(G.Float64)
+	_, other := square(G.Float64)
+	set, err := NewUpdatesAlgorithm(nil)
+	require.NoError(t, err)
+	require.ErrorContains(t, set.Observe(w, other), "another graph")
+	require.NoError(t, set.Observe(cost))
+	for name, a := range map[string]*UpdatesAlgorithm{
+		"updates":  initialized(t, graphops.Update{Target: w, Value: of(w)}),
+		"descent":  descent(t, Descent{Cost: cost, Parameters: G.Nodes{w}}).UpdatesAlgorithm,
+		"observed": set,
+	} {
+		require.ErrorContains(t, a.Observe(w, other), `"cost" cannot be observed: it is on another graph than`, name)
+		require.NoError(t, a.Initialize())
+		require.NoError(t, a.ProcessBatch(nil))
+		_, err := a.Observed("W")
+		require.ErrorContains(t, err, "not observed", name) // all or nothing
+	}
+}
