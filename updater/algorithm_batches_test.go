@@ -67,6 +67,13 @@ func TestInputNames(t *testing.T) {
 	a = initialized(t, graphops.Update{Target: n, Value: graphops.ScalarOf(x).Add(graphops.ScalarOf(y))})
 	require.NoError(t, a.ProcessBatch(map[string]any{"x": 2}))
 	require.Equal(t, []float64{4}, all(n))
+
+	// a source and a parameter of one name: the data are the source's, with other data beside them too
+	x, p := sourceNode(g, "z", G.Float64), state(g, "z", G.Float32, nil, 3)
+	a = initialized(t, graphops.Update{Target: n, Value: graphops.ScalarOf(x).Add(graphops.ScalarOf(p))})
+	a.opts.OnUnusedSources = "ignore"
+	require.NoError(t, a.ProcessBatch(map[string]any{"z": 2, "other": 1}))
+	require.Equal(t, []float64{5}, all(n))
 }
 
 // What may be handed over as data, and what is refused.

@@ -37,13 +37,14 @@ func (a *UpdatesAlgorithm) checkNames(data map[string]any) error {
 	}
 	var unused []string
 	for _, name := range slices.Sorted(maps.Keys(data)) {
+		if slices.Contains(inputs, name) {
+			continue
+		}
 		if a.run.fixed[name] {
 			return errors.Errorf("updater: the batch has a source %q, but the input of that name has a value already, "+
 				"which would be used instead: name it in Sources", name)
 		}
-		if !slices.Contains(inputs, name) {
-			unused = append(unused, name)
-		}
+		unused = append(unused, name)
 	}
 	if a.opts.OnUnusedSources == "ignore" || a.opts.OnUnusedSources == "warn" && a.warned {
 		return nil
