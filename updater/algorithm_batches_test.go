@@ -107,6 +107,7 @@ func TestData(t *testing.T) {
 		{G.Float64, nil, nil, nil, "nil"},
 		{G.Float64, nil, (*tensor.Dense)(nil), nil, "nil"},
 		{G.Float64, nil, (*G.F64)(nil), nil, "nil"},
+		{G.Float64, nil, new(tensor.Dense), nil, "never made"},
 		{G.Float64, nil, new(float64), nil, "*float64"},
 		{G.Float64, nil, struct{}{}, nil, "struct"},
 		{G.Float64, nil, map[string]int{}, nil, "map"},

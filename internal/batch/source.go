@@ -57,6 +57,9 @@ func (s *Source) Accept(data any) (err error) {
 	}
 	switch d := data.(type) {
 	case *tensor.Dense:
+		if d.Dtype().Type == nil {
+			return errors.New("the tensor was never made: use tensor.New")
+		}
 		if d.Dtype() == s.dt && !s.shape.IsScalar() && copies(s.dt) {
 			s.data = d
 			return s.checkShape(d.Shape())
