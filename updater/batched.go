@@ -157,6 +157,9 @@ func (b *Batched) find(data map[string]any) (*shaped, error) {
 	i := slices.IndexFunc(b.models, func(m *shaped) bool { return m.fits(shapes) })
 	if i < 0 {
 		m, err := b.newModel(shapes)
+		if err != nil && len(b.models) > 0 && b.models[0].lacks(data) {
+			return nil, b.models[0].checkNames(data) // which is why
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -192,6 +195,10 @@ func (b *Batched) newModel(shapes map[string]tensor.Shape) (*shaped, error) {
 	if err != nil {
 		return nil, errors.Wrapf(err, "updater: building the model for %v", shapes)
 	}
+	targets, err := b.targets(d)
+	if err != nil {
+		return nil, errors.Wrapf(err, "updater: the model for %v", shapes)
+	}
 	s, r := b.solver, b.recorder
 	if s == nil {
 		if s, r, err = d.solver(); err != nil {
@@ -202,7 +209,7 @@ func (b *Batched) newModel(shapes map[string]tensor.Shape) (*shaped, error) {
 	if err != nil {
 		return nil, errors.Wrapf(err, "updater: the model for %v", shapes)
 	}
-	m := &shaped{GradientDescent: a}
+	m := &shaped{a, targets}
 	values, err := b.adopt(m)
 	if err != nil {
 		return nil, err
@@ -214,31 +221,55 @@ func (b *Batched) newModel(shapes map[string]tensor.Shape) (*shaped, error) {
 	return m, nil
 }
 
-// adopt gives the targets of a new model the values that all models share, or shares those of what no other model has. It returns
-// all that is shared then.
-func (b *Batched) adopt(m *shaped) (map[string]gorgonia.Value, error) {
-	values := maps.Clone(b.shared)
-	m.targets = m.Parameters()
-	for _, u := range m.Updates() {
-		isRule := slices.ContainsFunc(m.rule, func(r graphops.Update) bool { return r.Target == u.Target })
-		if u.Target != nil && !isRule && !slices.Contains(m.targets, u.Target) {
-			m.targets = append(m.targets, u.Target)
-		}
+// targets are what a model updates beside the state of the rule, which must be known by name, and the same in all models. That is
+// checked before the rule makes slots, which are for all models.
+func (b *Batched) targets(d Descent) (ns gorgonia.Nodes, err error) {
+	all := slices.Clone(d.Parameters)
+	if len(d.Gradients) > 0 { // which are used then
+		all = nil
 	}
-	for i, n := range m.targets {
+	for _, g := range d.Gradients {
+		all = append(all, g.Parameter)
+	}
+	for _, u := range d.Updates {
+		all = append(all, u.Target)
+	}
+	names := map[string]bool{}
+	for _, n := range all {
+		if n == nil || slices.Contains(ns, n) {
+			continue // for others to refuse
+		}
 		name, ok := batch.GivenName(n)
-		v := values[name]
+		_, known := b.shared[name]
 		switch {
 		case !ok:
-			return nil, errors.Errorf("updater: %s is updated, so it needs a name to be known by in all models", nodeName(n))
-		case slices.ContainsFunc(m.targets[:i], func(o *gorgonia.Node) bool { return o.Name() == name }):
-			return nil, errors.Errorf("updater: two targets of updates are called %q", name)
-		case v == nil:
-			values[name] = n.Value()
-		default:
-			if err := gorgonia.Let(n, v); err != nil {
-				return nil, errors.Wrapf(err, "updater: %q is not what it is in the other models", name)
-			}
+			return nil, errors.Errorf("%s is updated, so it needs a name to be known by in all models", nodeName(n))
+		case names[name]:
+			return nil, errors.Errorf("two targets of updates are called %q", name)
+		case b.solver != nil && !known:
+			return nil, errors.Errorf("it updates %q, and the first model did not: all must update the same", name)
+		case slices.ContainsFunc(b.models, func(m *shaped) bool { return m.targets[0].Graph() == n.Graph() }):
+			return nil, errors.New("it is on the graph of another model: make a new graph each time")
+		}
+		names[name], ns = true, append(ns, n)
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.shared)) {
+		if !names[name] {
+			return nil, errors.Errorf("it does not update %q, as the first model did: all must update the same", name)
+		}
+	}
+	return ns, nil
+}
+
+// adopt gives the targets of a new model the values that all models share, or shares those of the first model. It returns all that is
+// shared then.
+func (b *Batched) adopt(m *shaped) (map[string]gorgonia.Value, error) {
+	values := maps.Clone(b.shared)
+	for _, n := range m.targets {
+		if v := values[n.Name()]; v == nil {
+			values[n.Name()] = n.Value()
+		} else if err := gorgonia.Let(n, v); err != nil {
+			return nil, errors.Wrapf(err, "updater: %q is not what it is in the other models", n.Name())
 		}
 	}
 	return values, nil

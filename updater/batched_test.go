@@ -198,8 +198,22 @@ func TestBatchedErrors(t *testing.T) {
 		}, "needs a name"},
 		"other shape": {func(d *Descent) {
 			n := state(d.Cost.Graph(), "mean", G.Float64, []int{3}, 1, 2, 3)
-			d.Updates = []graphops.Update{{Target: n, Value: of(n)}}
+			d.Updates[1] = graphops.Update{Target: n, Value: of(n)}
 		}, `"mean" is not what it is in the other models`},
+		"more parameters": {func(d *Descent) {
+			u := state(d.Cost.Graph(), "u", G.Float64, nil, 1)
+			d.Cost, d.Parameters = G.Must(G.Mul(d.Cost, u)), append(d.Parameters, u)
+		}, `it updates "u", and the first model did not`},
+		"other gradients": {func(d *Descent) {
+			u := state(d.Cost.Graph(), "u", G.Float64, nil, 1)
+			d.Gradients = []ParameterGradient{{u, of(u)}}
+		}, `it updates "u", and the first model did not`},
+		"fewer updates": {func(d *Descent) { d.Updates = d.Updates[:1] }, `it does not update "mean", as the first model did`},
+		"two parameters of a name": {func(d *Descent) {
+			u := state(d.Cost.Graph(), "w", G.Float64, nil, 1)
+			d.Cost, d.Parameters = G.Must(G.Mul(d.Cost, u)), append(d.Parameters, u)
+		}, `two targets of updates are called "w"`},
+		"other dtype": {func(d *Descent) { *d = meanModel(G.Float32, 3) }, `parameter "w" is float32`},
 		"two of a name": {func(d *Descent) {
 			n := state(d.Cost.Graph(), "mean", G.Float64, []int{3}, 1, 2, 3)
 			d.Updates = append(d.Updates, graphops.Update{Target: n, Value: of(n)})
@@ -219,17 +233,25 @@ func TestBatchedErrors(t *testing.T) {
 			require.NoError(t, x.ProcessBatch(rowsOf(G.Float64, 1, 2)))
 		}
 		require.Equal(t, numbers(plain.Value("w")), numbers(b.Value("w")), name)
+		require.Len(t, b.Solver().Store().States(), len(plain.Solver().Store().States()), name) // no slots are left
 	}
+	one := meanModel(G.Float64, 2)
+	same := must(NewBatched(func(map[string]tensor.Shape) (Descent, error) { return one, nil }))
+	require.NoError(t, same.Initialize())
+	require.NoError(t, same.ProcessBatch(rowsOf(G.Float64, 1, 2)))
+	require.ErrorContains(t, same.ProcessBatch(rowsOf(G.Float64, 1, 3)), "make a new graph each time")
+	require.NoError(t, same.ProcessBatch(rowsOf(G.Float64, 1, 2)))
 	*built = 0
 	b := must(NewBatched(make))
 	require.NoError(t, b.Initialize())
 	require.ErrorContains(t, b.ProcessBatch(map[string]any{"x": 1}), "x must be a matrix")
 	require.ErrorContains(t, b.ProcessBatch(map[string]any{"x": (*tensor.Dense)(nil), "y": nil}), "x must be a matrix")
 	require.NoError(t, b.ProcessBatch(rowsOf(G.Float64, 1, 2)))
+	require.ErrorContains(t, b.ProcessBatch(map[string]any{"y": 1}), `the batch lacks ["x"]`) // and so the model cannot be built
 	extra := rowsOf(G.Float64, 2, 2)
 	extra["id"] = "text"
 	require.ErrorContains(t, b.ProcessBatch(extra), `sources ["id"] that are no inputs`)
-	require.Equal(t, 3, *built)
+	require.Equal(t, 4, *built)
 	require.ErrorContains(t, b.Observe(G.NewScalar(G.NewGraph(), G.Float64)), "must have names")
 	require.ErrorContains(t, b.Observe(nil), "must have names")
 	cost := must(b.Model(rowsOf(G.Float64, 2, 2))).Cost()

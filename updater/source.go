@@ -57,3 +57,11 @@ func (a *UpdatesAlgorithm) checkNames(data map[string]any) error {
 	return errors.Errorf("updater: the batch has sources %q that are no inputs; the inputs are %q. Leave them out of the batch, or set "+
 		`OnUnusedSources to "warn" or "ignore"`, unused, inputs)
 }
+
+// lacks reports whether a batch has no data for some input.
+func (a *UpdatesAlgorithm) lacks(data map[string]any) bool {
+	return slices.ContainsFunc(a.run.sources, func(s *batch.Source) bool {
+		_, ok := data[s.Name]
+		return !ok
+	})
+}
