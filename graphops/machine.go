@@ -107,11 +107,29 @@ func newMachine(sub *gorgonia.ExprGraph, commit *commitOp) (vm gorgonia.VM, err 
 		if n.IsVar() {
 			m.inputs = append(m.inputs, expected{n, n.Dtype(), n.Shape()})
 		}
+		if e := noElements(n); e != nil {
+			return nil, errors.Errorf("graphops: %s cannot be computed: %s has shape %v and so no elements, at which Gorgonia panics",
+				nodeName(n), nodeName(e), e.Shape())
+		}
 	}
 	m.save()
 	defer m.restore() // NewTapeMachine sets modes too
 	m.VM = gorgonia.NewTapeMachine(sub)
 	return m, nil
+}
+
+// noElements is the node, of n and its operands, whose tensors have no elements, if there is one and n is computed by an operation
+// for which a tape machine allocates memory: one of Gorgonia's, not of ours. It would panic on a goroutine of the machine.
+func noElements(n *gorgonia.Node) *gorgonia.Node {
+	if n.Op() == nil || !n.Op().ReturnsPtr() {
+		return nil
+	}
+	for _, m := range append(children(n), n) {
+		if m.Shape().TotalSize() == 0 {
+			return m
+		}
+	}
+	return nil
 }
 
 func (m *machine) RunAll() error {

@@ -254,3 +254,23 @@ func TestHashes(t *testing.T) {
 }
 
 func (o *op) identityOp() *op { return o }
+
+// Gorgonia panics at tensors without elements, on a goroutine of its machine; our operations do not.
+func TestNoElements(t *testing.T) {
+	for _, dt := range []tensor.Dtype{tensor.Float64, tensor.Float32} {
+		g := G.NewGraph()
+		w := input(g, dt, "w", []int{2}, 2, 4)
+		x := G.NewMatrix(g, dt, G.WithShape(0, 2), G.WithName("x"))
+		require.NoError(t, G.Let(x, tensor.New(tensor.Of(dt), tensor.WithShape(0, 2))))
+		for _, n := range []*G.Node{G.Must(G.Mul(x, w)), G.Must(G.Sum(x, 0)), G.Must(G.Tanh(x))} {
+			for range 2 {
+				_, err := NewEvalMachine(n)
+				require.ErrorContains(t, err, "no elements")
+			}
+			_, err := NewMachine(must(Commit([]Update{{w, Of(w)}})), n)
+			require.ErrorContains(t, err, `"x" has shape (0, 2)`)
+		}
+		run(t, must(NewMachine(must(Commit([]Update{{w, Of(w).Sub(Of(x).Sum())}})))))
+		require.Equal(t, []float64{2, 4}, floats(w))
+	}
+}

@@ -248,10 +248,11 @@ func TestBatchedErrors(t *testing.T) {
 	require.ErrorContains(t, b.ProcessBatch(map[string]any{"x": (*tensor.Dense)(nil), "y": nil}), "x must be a matrix")
 	require.NoError(t, b.ProcessBatch(rowsOf(G.Float64, 1, 2)))
 	require.ErrorContains(t, b.ProcessBatch(map[string]any{"y": 1}), `the batch lacks ["x"]`) // and so the model cannot be built
+	require.ErrorContains(t, b.ProcessBatch(rowsOf(G.Float64, 1, 0)), "no elements")
 	extra := rowsOf(G.Float64, 2, 2)
 	extra["id"] = "text"
 	require.ErrorContains(t, b.ProcessBatch(extra), `sources ["id"] that are no inputs`)
-	require.Equal(t, 4, *built)
+	require.Equal(t, 5, *built)
 	require.ErrorContains(t, b.Observe(G.NewScalar(G.NewGraph(), G.Float64)), "must have names")
 	require.ErrorContains(t, b.Observe(nil), "must have names")
 	cost := must(b.Model(rowsOf(G.Float64, 2, 2))).Cost()
