@@ -69,3 +69,22 @@ func TestObserveElsewhere(t *testing.T) {
 		require.ErrorContains(t, err, "not observed", name) // all or nothing
 	}
 }
+
+// A snapshot that is nil, a parameter whose value was taken away, a function that panics: errors.
+func TestAlgorithmNil(t *testing.T) {
+	make, _ := build(G.Float64)
+	b := must(NewBatched(make))
+	require.NoError(t, b.Initialize())
+	require.NoError(t, b.ProcessBatch(rowsOf(G.Float64, 1, 2)))
+	require.ErrorContains(t, b.Restore(nil), "the snapshot is nil")
+	w := must(b.Model(rowsOf(G.Float64, 1, 2))).Parameters()[0]
+	w.Graph().UnbindAll()
+	require.ErrorContains(t, b.ProcessBatch(rowsOf(G.Float64, 1, 2)), `"w" has no value any more`)
+
+	w, cost := square(G.Float64)
+	a := descent(t, Descent{Cost: cost, Parameters: G.Nodes{w}})
+	require.ErrorContains(t, a.Restore(nil), "the snapshot is nil")
+	require.ErrorContains(t, a.Restore(nil, ParametersOnly()), "the snapshot is nil")
+	_, err := NewGradientDescent(Descent{Cost: cost, Parameters: G.Nodes{w}, Setup: func(s *solvers.Solver) error { panic("no") }})
+	require.EqualError(t, err, "updater: Setup: it panicked: no")
+}

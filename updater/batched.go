@@ -283,6 +283,9 @@ func (b *Batched) share() error {
 			if n.Value() == v {
 				continue
 			}
+			if n.Value() == nil {
+				return errors.Errorf("updater: %q has no value any more: it was unbound", n.Name())
+			}
 			if err := graphops.Copy(v, n.Value()); err != nil {
 				return errors.Wrapf(err, "updater: the new value of %q", n.Name())
 			}

@@ -105,12 +105,20 @@ func (d *Descent) solver() (*solvers.Solver, *recorder, error) {
 	if err := s.Err(); err != nil {
 		return nil, nil, errors.Wrap(err, "updater: the step rule")
 	}
-	if d.Setup != nil {
-		if err := d.Setup(s); err != nil {
-			return nil, nil, errors.Wrap(err, "updater: Setup")
-		}
+	return s, r, errors.Wrap(d.setUp(s), "updater: Setup")
+}
+
+// setUp calls Setup.
+func (d *Descent) setUp(s *solvers.Solver) (err error) {
+	if d.Setup == nil {
+		return nil
 	}
-	return s, r, nil
+	defer func() {
+		if p := recover(); p != nil {
+			err = errors.Errorf("it panicked: %v", p)
+		}
+	}()
+	return d.Setup(s)
 }
 
 // newGradientDescent makes the algorithm with a solver whose rule is r.

@@ -99,6 +99,9 @@ func (u *Updater) restore(s *Snapshot, o loadOptions) error {
 
 // restore compares trainings, and then loads.
 func (o loadOptions) restore(items []item, mine map[string]string, s *Snapshot) error {
+	if s == nil {
+		return errors.New("the snapshot is nil")
+	}
 	if err := o.compare(s, mine); err != nil {
 		return err
 	}
