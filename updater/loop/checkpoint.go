@@ -83,7 +83,7 @@ func decodeStatus(text string) (Status, error) {
 		}
 		x.Status.SetNumber(name, f)
 	}
-	return x.Status, nil
+	return x.Status, x.Status.check()
 }
 
 // Resume gives a training what its last checkpoint has, and returns a Log for a new Loop, which then goes on with the next batch: its Data must

@@ -83,7 +83,7 @@ func TestResume(t *testing.T) {
 	must(other.Save(must(b.Snapshot())))
 	_, err = Resume(b, other)
 	require.ErrorContains(t, err, "no status of a loop")
-	for _, text := range []string{"", `{"Numbers":{"x":"y"}}`} {
+	for _, text := range []string{"", `{"Numbers":{"x":"y"}}`, `{"Taken":-1}`} {
 		_, err = decodeStatus(text)
 		require.Error(t, err)
 	}

@@ -2,6 +2,8 @@ package loop
 
 import (
 	"iter"
+	"maps"
+	"slices"
 
 	"github.com/pkg/errors"
 )
@@ -28,6 +30,15 @@ type Status struct {
 	Numbers map[string]float64 // of callbacks: "best_cost"
 }
 
+// check refuses what no training comes to.
+func (s *Status) check() error {
+	if s.IterationsDone < 0 || s.EpochsDone < 0 || s.Taken < 0 {
+		return errors.Errorf("loop: a status with %d iterations, %d epochs and %d batches of the present one; none can be less than 0",
+			s.IterationsDone, s.EpochsDone, s.Taken)
+	}
+	return nil
+}
+
 // Number is one of Numbers.
 func (s *Status) Number(name string) (float64, bool) {
 	v, ok := s.Numbers[name]
@@ -45,7 +56,7 @@ func (s *Status) SetNumber(name string, v float64) {
 // Log has a row of records for each iteration, where there are any. Row 0 is before the first batch, row i after batch i.
 type Log struct {
 	Status Status
-	rows   []Row // nil where there is none
+	rows   map[int]Row
 }
 
 // NewLog makes an empty log.
@@ -60,13 +71,14 @@ func (l *Log) Row(iteration int) (Row, error) {
 }
 
 func (l *Log) row(i int) Row {
-	for len(l.rows) <= i {
-		l.rows = append(l.rows, nil)
+	r := l.rows[i]
+	if r == nil {
+		if r = (Row{}); l.rows == nil {
+			l.rows = map[int]Row{}
+		}
+		l.rows[i] = r
 	}
-	if l.rows[i] == nil {
-		l.rows[i] = Row{}
-	}
-	return l.rows[i]
+	return r
 }
 
 // Current is the row after the batches done so far.
@@ -90,17 +102,15 @@ func (l *Log) LastEpoch() Row {
 
 // Get reads a record of the current row; it makes none.
 func (l *Log) Get(name string) (v any, ok bool) {
-	if i := l.Status.IterationsDone; i < len(l.rows) {
-		v, ok = l.rows[i][name]
-	}
+	v, ok = l.rows[l.Status.IterationsDone][name]
 	return v, ok
 }
 
 // Rows are the rows that there are, with their iterations, in order.
 func (l *Log) Rows() iter.Seq2[int, Row] {
 	return func(yield func(int, Row) bool) {
-		for i, r := range l.rows {
-			if r != nil && !yield(i, r) {
+		for _, i := range slices.Sorted(maps.Keys(l.rows)) {
+			if !yield(i, l.rows[i]) {
 				return
 			}
 		}
@@ -108,9 +118,4 @@ func (l *Log) Rows() iter.Seq2[int, Row] {
 }
 
 // Len is the number of rows.
-func (l *Log) Len() (n int) {
-	for range l.Rows() {
-		n++
-	}
-	return n
-}
+func (l *Log) Len() int { return len(l.rows) }

@@ -80,6 +80,9 @@ func (l *Loop) Run(ctx context.Context) error {
 	if l.Log == nil {
 		l.Log = NewLog()
 	}
+	if err := l.Log.Status.check(); err != nil {
+		return err
+	}
 	err := l.begin(ctx)
 	for more := true; more && err == nil; {
 		more, err = l.epoch(ctx)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/gob"
 	"io"
+	"math"
 	"sync/atomic"
 	"testing"
 
@@ -336,6 +337,20 @@ func TestLog(t *testing.T) {
 	_, ok = l.Get("field")
 	require.False(t, ok)
 	require.Equal(t, 2, l.Len(), "looking makes no row")
+
+	// A training of very many batches has the rows that have records, and no more; they come in order.
+	l = NewLog()
+	l.Status.IterationsDone = math.MaxInt - 1
+	l.Current()["end"] = true
+	must(l.Row(3))["begin"] = true
+	var at []int
+	for i := range l.Rows() {
+		at = append(at, i)
+	}
+	require.Equal(t, []int{3, math.MaxInt - 1}, at)
+	for _, s := range []Status{{IterationsDone: -1}, {EpochsDone: -1}, {Taken: -1}} {
+		require.ErrorContains(t, (&Loop{Algorithm: &fake{}, Data: ten, Log: &Log{Status: s}}).Run(t.Context()), "none can be less than 0")
+	}
 }
 
 // Each trigger in three epochs of ten batches.
