@@ -48,6 +48,8 @@ func (m *trainingMonitor) on(e Event) error {
 	switch {
 	case e.Kind == BeforeTraining:
 		return m.begin(e.Loop)
+	case m.sums == nil && e.Kind == OnError: // of what came before it began
+		return nil
 	case m.sums == nil:
 		return errors.New("loop: a monitor of the training must be there when it begins")
 	case e.Kind == AfterBatch:
