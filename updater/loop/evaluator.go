@@ -60,6 +60,9 @@ func (e *Evaluator) Evaluate(ctx context.Context, data Batches) (row Row, err er
 
 func (e *Evaluator) evaluate(ctx context.Context, data Batches) (Row, error) {
 	var sums *aggregation
+	if e.build == nil && len(e.programs) == 0 {
+		return nil, errors.New("loop: the evaluator has no model")
+	}
 	if e.build == nil && len(e.programs[0].Inputs) == 0 {
 		data = Slice(map[string]any{})
 	}

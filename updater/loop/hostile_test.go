@@ -6,6 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 	G "gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
+
+	"optimop/updater"
 )
 
 // What fails before a monitor began is told to the callbacks behind it.
@@ -20,5 +22,28 @@ func TestErrorBeforeTheMonitor(t *testing.T) {
 			first, MonitorTraining([]Quantity{Mean(n)}, Names{}), Do(func(Event) error { told++; return nil }, OnError)}}
 		require.ErrorContains(t, l.Run(t.Context()), "before training")
 		require.Equal(t, 1, told)
+	}
+}
+
+// Callbacks, functions and evaluators that are nil are errors of the run or the evaluation.
+func TestNil(t *testing.T) {
+	for _, c := range []Callback{nil, Do(record, nil), Modify(nil), MonitorData(nil, nil, Names{}), Checkpoint(nil, updater.Checkpoints{})} {
+		l := &Loop{Algorithm: &fake{}, Data: ten, Callbacks: []Callback{c, FinishAfter(AfterEpoch)}}
+		require.ErrorContains(t, l.Run(t.Context()), "nil pointer")
+		l.Close()
+	}
+	var none *updater.UpdatesAlgorithm
+	require.ErrorContains(t, (&Loop{Algorithm: none, Data: ten}).Run(t.Context()), "nil pointer")
+	require.ErrorContains(t, (&Loop{Algorithm: &fake{}, Data: func(int) Batches { return Each(nil) }}).Run(t.Context()), "nil pointer")
+
+	x := G.NewScalar(G.NewGraph(), tensor.Float64, G.WithName("x"))
+	good := Slice(map[string]any{"x": 1})
+	for _, q := range []Quantity{Map(Mean(x), nil), {Name: "q", New: func() Aggregator { return nil }}} {
+		_, err := must(NewEvaluator(Model{G.Nodes{x}, []Quantity{q}})).Evaluate(t.Context(), good)
+		require.ErrorContains(t, err, "nil pointer")
+	}
+	for _, e := range []*Evaluator{{}, NewShapedEvaluator(nil)} {
+		_, err := e.Evaluate(t.Context(), good)
+		require.ErrorContains(t, err, "the evaluator has no model")
 	}
 }
