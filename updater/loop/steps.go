@@ -62,8 +62,11 @@ func (s *Steps) Initialize() error {
 	if root != nil {
 		reads = append(reads, root)
 	}
-	vm, err := s.machine(reads...)
-	if err != nil {
+	var vm gorgonia.VM
+	if err := safely(func() (err error) {
+		vm, err = s.machine(reads...)
+		return err
+	}); err != nil {
 		return err
 	}
 	if s.vm != nil {

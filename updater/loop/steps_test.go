@@ -75,6 +75,8 @@ func TestStepsErrors(t *testing.T) {
 	require.Error(t, err)
 	_, err = NewSteps(G.Nodes{m.cost}, func(...*G.Node) (G.VM, error) { return nil, nil })
 	require.ErrorContains(t, err, "cannot be an input")
+	odd := must(NewSteps(nil, func(...*G.Node) (G.VM, error) { panic("oh") }))
+	require.EqualError(t, odd.Initialize(), "panic: oh")
 	broken := must(NewSteps(nil, func(...*G.Node) (G.VM, error) { return nil, oddError{} }))
 	require.ErrorIs(t, (&Loop{Algorithm: broken, Data: ten}).Run(context.Background()), oddError{})
 }
