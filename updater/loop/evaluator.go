@@ -48,8 +48,8 @@ func NewShapedEvaluator(build func(shapes map[string]tensor.Shape) (Model, error
 }
 
 // Evaluate makes a pass over data and returns the quantities by their names. A batch without a source for every input, and data
-// without batches, are errors, and so is a panic of the data or an Aggregator; further sources are ignored. If there are no inputs, the
-// data are not looked at, and may be nil.
+// without batches, are errors, and so are data for another input that the quantities depend on, and a panic of the data or an Aggregator;
+// further sources are ignored. If there are no inputs, the data are not looked at, and may be nil.
 func (e *Evaluator) Evaluate(ctx context.Context, data Batches) (row Row, err error) {
 	err = safely(func() error {
 		row, err = e.evaluate(ctx, data)

@@ -47,3 +47,19 @@ func TestNil(t *testing.T) {
 		require.ErrorContains(t, err, "the evaluator has no model")
 	}
 }
+
+// An input that was forgotten among Inputs would have the value of the last batch of the training.
+func TestEvaluatorWithoutAnInput(t *testing.T) {
+	for _, dt := range dtypes {
+		m := newLinear(t, dt, byDescent, .1)
+		data := examples(dt, [][2]float64{{1, 2}, {3, 5}}, 1, 2)
+		run(t, &Loop{Algorithm: m, Data: data, Callbacks: []Callback{FinishAfter(AfterEpoch)}})
+		e := must(NewEvaluator(Model{G.Nodes{m.x}, []Quantity{Mean(m.cost)}}))
+		_, err := e.Evaluate(t.Context(), data(0))
+		require.ErrorContains(t, err, `the batch has a source "targets", and the quantities depend on an input of that name`)
+		onlyX := map[string]any{"features": []int{1, 2}, "other": 1}
+		require.Contains(t, must(e.Evaluate(t.Context(), Slice(onlyX))), "cost") // the rest is as it is
+		e = must(NewEvaluator(Model{G.Nodes{m.x}, []Quantity{Sum(m.x)}}))
+		require.Len(t, must(e.Evaluate(t.Context(), data(0))), 1)
+	}
+}

@@ -19,6 +19,7 @@ type program struct {
 	sources []*batch.Source
 	before  []gorgonia.Value // of the inputs, before an evaluation; nil outside of one
 	vm      gorgonia.VM      // nil if there is nothing to compute
+	others  []string         // names of inputs that are none of Inputs: weights
 	shapes  map[string]tensor.Shape
 }
 
@@ -39,6 +40,11 @@ func newProgram(m Model) (*program, error) {
 		return nil, err
 	}
 	p := &program{Model: m, reader: r, sources: sources}
+	for _, n := range graphops.Inputs(nodes...) {
+		if !slices.Contains(m.Inputs, n) {
+			p.others = append(p.others, n.Name())
+		}
+	}
 	if root != nil {
 		p.vm, err = graphops.NewEvalMachine(root)
 	}
@@ -95,6 +101,13 @@ func bind(sources []*batch.Source, b map[string]any) error {
 
 // run computes the values for a batch. Until leave, the inputs have its data.
 func (p *program) run(b map[string]any) error {
+	for _, name := range p.others {
+		_, isSource := b[name]
+		if isSource && !slices.ContainsFunc(p.sources, func(s *batch.Source) bool { return s.Name == name }) {
+			return errors.Errorf("the batch has a source %q, and the quantities depend on an input of that name, whose value they would take "+
+				"instead: it belongs into Inputs", name)
+		}
+	}
 	if p.before == nil {
 		p.before = []gorgonia.Value{}
 		for _, n := range p.Inputs {
