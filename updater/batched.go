@@ -116,8 +116,8 @@ func (b *Batched) Solver() *solvers.Solver { return b.solver }
 // yet. What is written to it is the parameter.
 func (b *Batched) Value(name string) gorgonia.Value { return b.shared[name] }
 
-// Observe implements Observer, by the names of the nodes: in each model the node of that name is observed, and that there is none,
-// or that there are several, is an error when the model is initialized.
+// Observe implements Observer, by the names of the nodes: in each model the node of that name is observed. That there is none, or that
+// there are several, is an error at once in a model that is there, and when it is initialized in a later one.
 func (b *Batched) Observe(nodes ...*gorgonia.Node) error {
 	var names []string
 	for _, n := range nodes {
@@ -129,6 +129,11 @@ func (b *Batched) Observe(nodes ...*gorgonia.Node) error {
 			return errors.Errorf("updater: observed nodes must have names; %s has none", nodeName(n))
 		}
 		names = append(names, name)
+	}
+	for _, m := range b.models {
+		if _, err := m.called(names); err != nil {
+			return err
+		}
 	}
 	b.ObserveNames(names...)
 	return nil
@@ -299,16 +304,24 @@ func (b *Batched) share() error {
 
 // initialize compiles a model with what is to be observed now.
 func (b *Batched) initialize(m *shaped) error {
-	var nodes gorgonia.Nodes
-	for _, name := range b.observed {
-		all := m.parameters[0].Graph().ByName(name)
-		if len(all) != 1 {
-			return errors.Errorf("updater: a model has %d nodes called %q; to be observed it must be one, and names unique", len(all), name)
-		}
-		nodes = append(nodes, all[0])
+	nodes, err := m.called(b.observed)
+	if err != nil {
+		return err
 	}
 	if err := m.Observe(nodes...); err != nil {
 		return err
 	}
 	return m.Initialize()
+}
+
+// called are the nodes of some names, each of which must have one.
+func (m *shaped) called(names []string) (nodes gorgonia.Nodes, err error) {
+	for _, name := range names {
+		all := m.parameters[0].Graph().ByName(name)
+		if len(all) != 1 {
+			return nil, errors.Errorf("updater: a model has %d nodes called %q; to be observed it must be one, and names unique", len(all), name)
+		}
+		nodes = append(nodes, all[0])
+	}
+	return nodes, nil
 }

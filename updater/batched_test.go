@@ -255,6 +255,8 @@ func TestBatchedErrors(t *testing.T) {
 	require.Equal(t, 5, *built)
 	require.ErrorContains(t, b.Observe(G.NewScalar(G.NewGraph(), G.Float64)), "must have names")
 	require.ErrorContains(t, b.Observe(nil), "must have names")
+	require.ErrorContains(t, b.Observe(state(G.NewGraph(), "nowhere", G.Float64, nil, 1)), `0 nodes called "nowhere"`)
+	require.NoError(t, b.Initialize()) // and it is not observed
 	cost := must(b.Model(rowsOf(G.Float64, 2, 2))).Cost()
 	require.NoError(t, b.Observe(cost))
 	require.NoError(t, b.Initialize())
