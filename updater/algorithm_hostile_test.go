@@ -1,12 +1,15 @@
 package updater
 
 import (
+	"fmt"
 	"runtime"
+	"slices"
 	"testing"
 	"weak"
 
 	"github.com/stretchr/testify/require"
 	G "gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
 
 	"optimop/graphops"
 	"optimop/solvers"
@@ -87,4 +90,44 @@ func TestAlgorithmNil(t *testing.T) {
 	require.ErrorContains(t, a.Restore(nil, ParametersOnly()), "the snapshot is nil")
 	_, err := NewGradientDescent(Descent{Cost: cost, Parameters: G.Nodes{w}, Setup: func(s *solvers.Solver) error { panic("no") }})
 	require.EqualError(t, err, "updater: Setup: it panicked: no")
+}
+
+// Models that share a generator draw from one stream, which a snapshot goes on with.
+func TestBatchedDropoutResumes(t *testing.T) {
+	make := func() *Batched {
+		gen := must(graphops.NewGenerator(graphops.NewStore(), "drop", 1))
+		b := must(NewBatched(func(shapes map[string]tensor.Shape) (Descent, error) {
+			g := G.NewGraph()
+			x, w := sourceNode(g, "x", G.Float64, shapes["x"]...), state(g, "w", G.Float64, nil, 1)
+			dropped, err := graphops.Dropout(x, .5, gen)
+			if err != nil {
+				return Descent{}, err
+			}
+			G.WithName("dropped")(dropped)
+			return Descent{Cost: G.Must(G.Sum(G.Must(G.Mul(dropped, w)))), Parameters: G.Nodes{w}}, nil
+		}))
+		b.ObserveNames("dropped")
+		require.NoError(t, b.Initialize())
+		return b
+	}
+	step := func(b *Batched, i int) []float64 {
+		require.NoError(t, b.ProcessBatch(map[string]any{"x": slices.Repeat([]float64{1}, 20+i%2)}))
+		return numbers(must(b.Observed("dropped")))
+	}
+	whole, first, second := make(), make(), make()
+	seen := map[string]bool{}
+	for i := range 8 {
+		want := step(whole, i)
+		seen[fmt.Sprint(want[:20])] = true
+		if i < 5 {
+			require.Equal(t, want, step(first, i))
+			continue
+		}
+		if i == 5 {
+			step(second, 0)
+			require.NoError(t, second.Restore(must(first.Snapshot())))
+		}
+		require.Equal(t, want, step(second, i))
+	}
+	require.Len(t, seen, 8)
 }
