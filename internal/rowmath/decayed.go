@@ -14,10 +14,10 @@ type Decay struct {
 //
 //	w ← W·w − m·z·(Terms₀ + z·(Terms₁ + z·(Terms₂ + …)))        m ← M·m        v ← V·v
 //
-// If a v is less than Least, or zero, it does nothing and reports false.
+// If a v is less than Least, or zero, or the lengths differ, it does nothing and reports false.
 func Decayed(w, m, v []float32, c *Decay) bool {
-	if len(m) != len(w) || len(v) != len(w) {
-		panic("rowmath: the lengths differ")
+	if len(m) != len(w) || len(v) != len(w) { // the assembly trusts them
+		return false
 	}
 	n := 0
 	if fast {

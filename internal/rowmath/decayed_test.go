@@ -34,7 +34,11 @@ func TestDecayed(t *testing.T) {
 		}
 		require.Equal(t, [][]float32{a, b, d}, [][]float32{w, m, v})
 	}
-	require.Panics(t, func() { Decayed(make([]float32, 1), nil, nil, &Decay{}) })
+	one := []float32{1}
+	for _, short := range [][3][]float32{{one, nil, one}, {one, one, nil}, {nil, one, one}} {
+		require.False(t, Decayed(short[0], short[1], short[2], &Decay{}))
+	}
+	require.Equal(t, []float32{1}, one)
 }
 
 func nan() float64 { var zero float64; return zero / zero }
