@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"log/slog"
 	"math"
 
 	"github.com/pkg/errors"
@@ -36,9 +37,9 @@ func (b Best) number() string { return "best_" + b.Record }
 // "best_" + Record in Status.Numbers, the notification becomes true in that row, and Save is called. An equal value is not
 // better, and NaN never; but a NaN that comes first is the best until there is a number. A row without the record is passed over.
 // Where Save fails, the best value stays what it was. Callbacks are called in their order: put what makes the record before. All
-// that track a record share its best value.
+// that track a record share its best value. That there was none when the training ends is a warning of log/slog.
 func TrackTheBest(b Best, triggers ...Trigger) Callback {
-	return Do(func(e Event) error {
+	track := Do(func(e Event) error {
 		v, ok := e.Loop.Log.Get(b.Record)
 		if !ok {
 			return nil
@@ -68,6 +69,13 @@ func TrackTheBest(b Best, triggers ...Trigger) Callback {
 		}
 		return errors.WithMessagef(err, "saving the best %s", b.Record)
 	}, orElse(triggers, AfterEpoch))
+	return func(e Event) error {
+		err := track(e)
+		if _, seen := e.Loop.Log.Status.Number(b.number()); !seen && e.Kind == AfterTraining {
+			slog.Warn("loop: there was nothing to find the best of: no row had the record when it was looked for", "record", b.Record)
+		}
+		return err
+	}
 }
 
 func (b Best) better(now, best float64) bool {

@@ -1,7 +1,9 @@
 package loop
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"math"
 	"testing"
 
@@ -187,4 +189,22 @@ func TestEarlyStoppingAfterARestart(t *testing.T) {
 	require.Equal(t, 5, second.Log.Status.EpochsDone)
 	require.Equal(t, first.Log.Status.Numbers, second.Log.Status.Numbers)
 	require.Equal(t, map[string]float64{"best_cost": 2, "cost_best_so_far_epochs": 2}, second.Log.Status.Numbers)
+}
+
+// That there was no such record is told when the training ends, and only then.
+func TestNothingToTrack(t *testing.T) {
+	var text bytes.Buffer
+	old := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&text, nil)))
+	t.Cleanup(func() { slog.SetDefault(old) })
+	l, c := newByHand(), EarlyStopping(Best{Record: "vaild_cost"}, Patience{Epochs: 2})
+	l.step(t, c, AfterEpoch, 1, 10, "valid_cost", 5.)
+	require.Empty(t, text.String())
+	l.step(t, c, AfterTraining, 0, 0, "valid_cost", 5.)
+	require.Contains(t, text.String(), "record=vaild_cost")
+	text.Reset()
+	c = TrackTheBest(Best{Record: "valid_cost"})
+	l.step(t, c, AfterEpoch, 1, 10, "valid_cost", 4.)
+	l.step(t, c, AfterTraining, 0, 0, "valid_cost", 4.)
+	require.Empty(t, text.String())
 }
