@@ -153,12 +153,12 @@ func (r *Base) ordinary(p Param) bool   { return !r.overwrites(p) }
 // ordinal is what the second parameter of a name has behind it in the solver.
 var ordinal = regexp.MustCompile(`#[0-9]+$`)
 
-// excludes reports whether a parameter has no weight decay.
-func (r *Base) excludes(name string) bool {
+// Excludes reports whether a parameter, by its name in the solver, has no weight decay. What is no regular expression fits no name.
+func (r *Base) Excludes(name string) bool {
 	short := name[strings.LastIndexByte(name, '/')+1:]
 	own := ordinal.ReplaceAllString(short, "")
 	return slices.Contains(r.ExcludedVariables, name) || slices.ContainsFunc(r.ExcludeFromWeightDecay, func(p string) bool {
-		e := regexp.MustCompile(p) // each by itself, as flags and quotes would reach into the next
-		return e.MatchString(short) || e.MatchString(own)
+		e, err := regexp.Compile(p) // each by itself, as flags and quotes would reach into the next
+		return err == nil && (e.MatchString(short) || e.MatchString(own))
 	})
 }

@@ -119,7 +119,7 @@ func (r *Base) stepped(b *Builder, in []Step, run func([]Step) ([]Step, error)) 
 	if b.Uses("weight_decay") {
 		decay := b.HyperOf(r.Rule, "learning_rate").Mul(b.Hyper("weight_decay"))
 		in, err = b.EachValue(in, func(s Step) Expr {
-			if r.excludes(s.Param.Name) {
+			if r.Excludes(s.Param.Name) {
 				return s.Value
 			}
 			return s.Value.Mul(one.Sub(b.decayOf(s, decay)))
@@ -128,7 +128,7 @@ func (r *Base) stepped(b *Builder, in []Step, run func([]Step) ([]Step, error)) 
 			return nil, err
 		}
 	}
-	return b.Exempting(r.excludes, func() ([]Step, error) { return run(in) })
+	return b.Exempting(r.Excludes, func() ([]Step, error) { return run(in) })
 }
 
 // clipped bounds the steps, by that of the limits that is set.

@@ -1,6 +1,7 @@
 package updater
 
 import (
+	"log/slog"
 	"maps"
 	"path"
 	"regexp"
@@ -25,32 +26,67 @@ var ofOptimizers = []string{"WeightDecay", "UseEMA", "EMAMomentum", "EMAOverwrit
 // given collects them for a variable. What concerns all variables together, as accumulation and clips do, is not the optimizer's,
 // unless it has to be exactly as in Keras.
 func (c Config) given(s VarOptions) given {
-	g := given{map[string]any{}, map[string]any{}}
-	put := func(to map[string]any, key string, set bool, v func() any) {
-		if set {
-			to[key] = v()
+	g := given{c.common().arguments(), s.arguments()}
+	if len(c.ExcludeFromWeightDecay) > 0 {
+		g.defaults["exclude_from_weight_decay"] = c.ExcludeFromWeightDecay
+	}
+	if !c.KerasStrict {
+		return g
+	}
+	g.defaults["keras_strict"] = true
+	for key, v := range s.kerasClips() { // into another map
+		if v != 0 {
+			g.settings[key] = v
 		}
 	}
-	put(g.defaults, "weight_decay", c.WeightDecay != nil, func() any { return *c.WeightDecay })
-	put(g.defaults, "exclude_from_weight_decay", len(c.ExcludeFromWeightDecay) > 0, func() any { return c.ExcludeFromWeightDecay })
-	put(g.defaults, "use_ema", c.UseEMA, func() any { return true })
-	put(g.defaults, "ema_momentum", c.EMAMomentum != nil, func() any { return *c.EMAMomentum })
-	put(g.defaults, "ema_overwrite_frequency", c.EMAOverwriteFrequency != 0, func() any { return c.EMAOverwriteFrequency })
-	put(g.defaults, "constraints", len(c.Constraints) > 0, func() any { return c.Constraints })
-	put(g.settings, "weight_decay", s.WeightDecay != nil, func() any { return *s.WeightDecay })
-	put(g.settings, "use_ema", s.UseEMA != nil, func() any { return *s.UseEMA })
-	put(g.settings, "ema_momentum", s.EMAMomentum != nil, func() any { return *s.EMAMomentum })
-	put(g.settings, "ema_overwrite_frequency", s.EMAOverwriteFrequency != nil, func() any { return *s.EMAOverwriteFrequency })
-	put(g.settings, "constraints", s.Constraints != nil, func() any { return s.Constraints })
-	if c.KerasStrict {
-		g.defaults["keras_strict"] = true
-		for key, v := range s.kerasClips() {
-			put(g.settings, key, v != 0, func() any { return v })
-		}
-		n := valueOf(s.GradientAccumulationSteps)
-		put(g.settings, "gradient_accumulation_steps", n > 1, func() any { return n })
+	if n := valueOf(s.GradientAccumulationSteps); n > 1 {
+		g.settings["gradient_accumulation_steps"] = n
 	}
 	return g
+}
+
+// common are the Config's own of these arguments, as settings.
+func (c Config) common() VarOptions {
+	o := VarOptions{WeightDecay: c.WeightDecay, EMAMomentum: c.EMAMomentum}
+	if c.UseEMA {
+		o.UseEMA = &c.UseEMA
+	}
+	if c.EMAOverwriteFrequency != 0 {
+		o.EMAOverwriteFrequency = &c.EMAOverwriteFrequency
+	}
+	if len(c.Constraints) > 0 {
+		o.Constraints = c.Constraints
+	}
+	return o
+}
+
+// arguments are those that are set, by their keys.
+func (o VarOptions) arguments() map[string]any {
+	all := map[string]any{}
+	put(all, "weight_decay", o.WeightDecay)
+	put(all, "use_ema", o.UseEMA)
+	put(all, "ema_momentum", o.EMAMomentum)
+	put(all, "ema_overwrite_frequency", o.EMAOverwriteFrequency)
+	if o.Constraints != nil {
+		all["constraints"] = o.Constraints
+	}
+	return all
+}
+
+// warnExclusions tells of expressions that exclude no variable from the weight decay.
+func (c Config) warnExclusions(all []*setting) {
+	for _, e := range c.ExcludeFromWeightDecay {
+		b := solvers.Base{ExcludeFromWeightDecay: []string{e}}
+		if !slices.ContainsFunc(all, func(s *setting) bool { return b.Excludes(s.name) }) {
+			slog.Warn("updater: exclude_from_weight_decay: the expression is found in no variable's short name, what follows its last /", "expression", e)
+		}
+	}
+}
+
+func put[T any](to map[string]any, key string, v *T) {
+	if v != nil {
+		to[key] = *v
+	}
 }
 
 // empty reports whether there is nothing that an optimizer has to know.
@@ -205,8 +241,7 @@ func (c Config) checkBase() error {
 	if err := c.DynamicLossScale.check(); err != nil {
 		return err
 	}
-	all := append([]VarOptions{{WeightDecay: c.WeightDecay, UseEMA: &c.UseEMA, EMAMomentum: c.EMAMomentum,
-		EMAOverwriteFrequency: &c.EMAOverwriteFrequency, Constraints: c.Constraints}}, c.UpdaterOpts...)
+	all := append([]VarOptions{c.common()}, c.UpdaterOpts...)
 	averages := slices.ContainsFunc(all, func(o VarOptions) bool { return valueOf(o.UseEMA) || mentions(o.Optimizer, "use_ema") }) ||
 		mentions(c.Optimizer, "use_ema")
 	for i, o := range all {

@@ -83,7 +83,7 @@ type Config struct {
 
 	// WeightDecay is that of every optimizer that does not give its own: w ← w − w·WeightDecay·(learning rate) before its step, as in Keras, or, for
 	// an optimizer with a weight_decay (adamw), what that makes of it. Variables whose short names, after the last "/", one of the regular
-	// expressions of ExcludeFromWeightDecay fits have none.
+	// expressions of ExcludeFromWeightDecay fits have none; one that fits no variable is a warning of log/slog.
 	WeightDecay            *float64 `json:"weight_decay"`
 	ExcludeFromWeightDecay []string `json:"exclude_from_weight_decay"`
 

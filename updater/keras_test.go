@@ -3,6 +3,7 @@ package updater
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"math"
 	"math/rand"
 	"strings"
@@ -123,6 +124,16 @@ func TestKerasPrecedence(t *testing.T) {
 	require.NotNil(t, u.Slot(l.vars[0], "average"))
 	require.Nil(t, u.Slot(l.vars[1], "average"))
 	require.Contains(t, u.Table(), `{"class":"sgd","exclude_from_weight_decay":["bias"],"use_ema":true,"weight_decay":0.125}`)
+
+	// Table tells what decays, and the log which expression excludes nothing.
+	text := logged(t, slog.LevelWarn)
+	u, err = New(l.loss, l.vars, roundTrip(t, `{"optimizer": "adamw", "exclude_from_weight_decay": ["^bias$", "c/bias", "^d"], "use_ema": true}`))
+	require.NoError(t, err)
+	for name, want := range map[string]string{"a": "×1", "b": "×1", "c/bias": "×0", "d": "×0"} {
+		require.Regexp(t, `(?m)^`+name+` .* ×1 +0 +`+want+` +1$`, u.Table())
+	}
+	require.Equal(t, 1, strings.Count(text.String(), "exclude_from_weight_decay"))
+	require.Contains(t, text.String(), "expression=c/bias")
 
 	// The epsilon of a constraint is not the optimizer's.
 	u, err = New(l.loss, l.vars, roundTrip(t, `{"optimizer": "adam", "optimizer_epsilon": 0.5, "constraints": ["unit_norm"]}`))

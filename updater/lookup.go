@@ -10,6 +10,7 @@ import (
 	"gorgonia.org/gorgonia"
 
 	"optimop/graphops"
+	"optimop/solvers"
 )
 
 // Optimizers are the updater's optimizers, in the order in which its variables first needed them.
@@ -105,7 +106,7 @@ func (u *Updater) Table() string {
 			fmt.Fprintf(w, "overwritten with its gradient\t\t\t\t%s\t\t%s\n", s.runs(), strings.Join(s.Tags, " "))
 			continue
 		}
-		fmt.Fprintf(w, "%s\t×%v\t%v\t×%v\t%s\t%s\t%s\n", s.opt.Key, s.opt.rate, *s.L2, s.opt.decay, s.runs(), s.processing(), strings.Join(s.Tags, " "))
+		fmt.Fprintf(w, "%s\t×%v\t%v\t×%v\t%s\t%s\t%s\n", s.opt.Key, s.opt.rate, *s.L2, s.decay(), s.runs(), s.processing(), strings.Join(s.Tags, " "))
 	}
 	_ = w.Flush() // to memory
 	lines := strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
@@ -113,6 +114,14 @@ func (u *Updater) Table() string {
 		lines[i] = strings.TrimRight(l, " ")
 	}
 	return strings.Join(lines, "\n") + "\n"
+}
+
+// decay is what multiplies the weight decay of the variable's optimizer.
+func (s *setting) decay() float64 {
+	if slices.ContainsFunc(s.opt.Solver.Bases(), func(b *solvers.Base) bool { return b.Excludes(s.name) }) {
+		return 0
+	}
+	return s.opt.decay
 }
 
 func (s *setting) runs() string {

@@ -88,6 +88,7 @@ func New(loss *gorgonia.Node, vars gorgonia.Nodes, cfg Config, opts ...Option) (
 	if err := u.settle(u.losses); err != nil {
 		return nil, err
 	}
+	cfg.warnExclusions(u.settings)
 	return u, nil
 }
 
