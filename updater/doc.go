@@ -22,10 +22,10 @@
 //	err = a.ProcessBatch(map[string]any{"x": images, "y": labels})
 //
 // The way of the code: read.go and write.go turn files into a Config (config.go) and back; settings.go checks it and finds the settings of
-// each variable; optimizers.go makes the optimizers; pipeline.go is the rule that runs them all; build.go makes the optim op of it, with what
-// custom.go, skip.go and summaries.go add; updater.go, rate.go, finder.go, averages.go, lookup.go, file.go and between.go are what a program calls.
+// each variable; optimizers.go makes the optimizers that choice.go tells apart, with Keras' arguments of base.go; pipeline.go is the rule that runs them all; build.go makes the optim op of it, with what
+// custom.go, loss_scale.go, skip.go and summaries.go add; updater.go, rate.go, finder.go, averages.go, lookup.go, file.go and between.go are what a program calls.
 // snapshot.go, load.go and checkpoints.go are the files of Updater, algorithms (algorithm_file.go) and solvers (training.go). Package
 // summary writes the summaries to files. Of the algorithms, algorithm.go is what all have in common, algorithm_compile.go makes the commit and
-// its machine, source.go looks at the sources of a batch; gradient_descent.go with gradient_descent_nodes.go, and batched.go, are on top of that.
-// Package loop trains them, and monitors and stops the training.
+// its machine, source.go looks at the sources of a batch; gradient_descent.go with gradient_descent_nodes.go, and batched.go, are on top of that;
+// roles.go says what nodes and states are for, modifier.go changes hyperparameters between batches. Package loop trains them, and monitors and stops the training.
 package updater
